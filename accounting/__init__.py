@@ -1,0 +1,1 @@
+"""The ledger service: reserve, charge, release, retain, reconcile."""

@@ -1,0 +1,369 @@
+-- The money moves, each one call, one round trip, one transaction (docs/money.md tells the rules).
+-- Lock order, everywhere: job, hold, account, lot. plpgsql, because each inner statement sees what
+-- was committed while it waited for a lock. Names carry a version; old and new run side by side.
+
+-- What expired lots still hold leaves the balance; the caller has locked the account.
+CREATE OR REPLACE FUNCTION expire_lots_v1(p_tenant uuid) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    expired lot;
+    total bigint := 0;
+BEGIN
+    FOR expired IN
+        SELECT * FROM lot
+        WHERE tenant_id = p_tenant AND NOT exhausted AND expires_at <= now()
+        ORDER BY lot_id FOR NO KEY UPDATE
+    LOOP
+        INSERT INTO transfer (tenant_id, kind, debit, credit, amount, lot_id, op_key)
+        VALUES (p_tenant, 'expire', 'available', 'expired', expired.remaining, expired.lot_id,
+                'expire:' || expired.lot_id || ':' || pg_current_xact_id());
+        UPDATE lot SET remaining = 0, exhausted = true
+        WHERE tenant_id = p_tenant AND lot_id = expired.lot_id;
+        total := total + expired.remaining;
+    END LOOP;
+    IF total > 0 THEN
+        UPDATE account SET available = available - total, version = version + 1
+        WHERE tenant_id = p_tenant;
+    END IF;
+    RETURN total;
+END
+$$;
+
+-- Credits given: a lot, its transfer, the balance. The same op_key again gives the same lot.
+CREATE OR REPLACE FUNCTION grant_v1(
+    p_tenant uuid, p_lot uuid, p_amount bigint, p_source text, p_op_key text,
+    p_expires_at timestamptz, p_priority smallint, p_meta jsonb
+) RETURNS TABLE (outcome text, granted_lot uuid) LANGUAGE plpgsql AS $$
+DECLARE
+    known lot;
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT 'no_tenant', NULL::uuid;
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM lot WHERE tenant_id = p_tenant AND op_key = p_op_key;
+    IF FOUND THEN
+        RETURN QUERY SELECT CASE WHEN known.amount = p_amount AND known.source = p_source
+                                 THEN 'replayed' ELSE 'conflict' END, known.lot_id;
+        RETURN;
+    END IF;
+    INSERT INTO lot (tenant_id, lot_id, source, amount, remaining, priority, expires_at, op_key)
+    VALUES (p_tenant, p_lot, p_source, p_amount, p_amount, p_priority, p_expires_at, p_op_key);
+    INSERT INTO transfer (tenant_id, kind, debit, credit, amount, lot_id, op_key, meta)
+    VALUES (p_tenant, 'grant', 'issued', 'available', p_amount, p_lot, 'grant:' || p_op_key, p_meta);
+    UPDATE account SET available = available + p_amount, version = version + 1
+    WHERE tenant_id = p_tenant;
+    RETURN QUERY SELECT 'granted', p_lot;
+END
+$$;
+
+-- Binds credits to a hold, soonest-expiring lots first; the caller has locked the account.
+CREATE OR REPLACE FUNCTION open_hold_v1(p_tenant uuid, p_hold uuid, p_amount bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    source lot;
+    needed bigint := p_amount;
+    taken bigint;
+    place integer := 0;
+BEGIN
+    INSERT INTO hold (tenant_id, hold_id, reserved) VALUES (p_tenant, p_hold, p_amount);
+    IF p_amount = 0 THEN
+        RETURN;
+    END IF;
+    UPDATE account SET available = available - p_amount, version = version + 1
+    WHERE tenant_id = p_tenant AND available >= p_amount;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'reserve of % exceeds the balance', p_amount USING ERRCODE = 'PT402';
+    END IF;
+    FOR source IN
+        SELECT * FROM lot WHERE tenant_id = p_tenant AND NOT exhausted
+        ORDER BY expires_at NULLS LAST, priority, lot_id FOR NO KEY UPDATE
+    LOOP
+        EXIT WHEN needed = 0;
+        taken := least(needed, source.remaining);
+        place := place + 1;
+        UPDATE lot SET remaining = remaining - taken, exhausted = (remaining = taken)
+        WHERE tenant_id = p_tenant AND lot_id = source.lot_id;
+        INSERT INTO hold_allocation (tenant_id, hold_id, position, lot_id, reserved)
+        VALUES (p_tenant, p_hold, place, source.lot_id, taken);
+        needed := needed - taken;
+    END LOOP;
+    IF needed <> 0 THEN
+        RAISE EXCEPTION 'the lots of tenant % do not sum to its balance', p_tenant
+            USING ERRCODE = 'PT500';
+    END IF;
+    INSERT INTO transfer (tenant_id, kind, debit, credit, amount, hold_id, op_key)
+    VALUES (p_tenant, 'reserve', 'available', 'held', p_amount, p_hold, 'reserve:' || p_hold);
+END
+$$;
+
+-- Gives back what a hold will not charge, to the last-funded lots first. What returns to a lot that
+-- has expired meanwhile is released and expired at once. The caller has locked the hold.
+CREATE OR REPLACE FUNCTION release_v1(p_tenant uuid, p_hold uuid, p_amount bigint, p_op_key text)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    funding hold_allocation;
+    left_over bigint := p_amount;
+    back bigint;
+BEGIN
+    IF p_amount = 0 THEN
+        RETURN;
+    END IF;
+    PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
+    INSERT INTO transfer (tenant_id, kind, debit, credit, amount, hold_id, op_key)
+    VALUES (p_tenant, 'release', 'held', 'available', p_amount, p_hold, p_op_key);
+    FOR funding IN
+        SELECT * FROM hold_allocation
+        WHERE tenant_id = p_tenant AND hold_id = p_hold AND released < reserved
+        ORDER BY position DESC
+    LOOP
+        EXIT WHEN left_over = 0;
+        back := least(left_over, funding.reserved - funding.released);
+        UPDATE hold_allocation SET released = released + back
+        WHERE tenant_id = p_tenant AND hold_id = p_hold AND position = funding.position;
+        UPDATE lot SET remaining = remaining + back, exhausted = false
+        WHERE tenant_id = p_tenant AND lot_id = funding.lot_id;
+        left_over := left_over - back;
+    END LOOP;
+    IF left_over <> 0 THEN
+        RAISE EXCEPTION 'hold % cannot give back %', p_hold, p_amount USING ERRCODE = 'PT500';
+    END IF;
+    UPDATE hold SET released = released + p_amount WHERE tenant_id = p_tenant AND hold_id = p_hold;
+    UPDATE account SET available = available + p_amount, version = version + 1
+    WHERE tenant_id = p_tenant;
+    PERFORM expire_lots_v1(p_tenant);
+END
+$$;
+
+-- Releases what is left of a hold and closes it; closing twice changes nothing.
+CREATE OR REPLACE FUNCTION close_hold_v1(p_tenant uuid, p_hold uuid)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    h hold;
+BEGIN
+    SELECT * INTO h FROM hold WHERE tenant_id = p_tenant AND hold_id = p_hold FOR NO KEY UPDATE;
+    IF h.state = 'closed' THEN
+        RETURN 'already';
+    END IF;
+    PERFORM release_v1(p_tenant, p_hold, h.reserved - h.charged - h.released, 'release:' || p_hold);
+    UPDATE hold SET state = 'closed', closed_at = now()
+    WHERE tenant_id = p_tenant AND hold_id = p_hold;
+    RETURN 'closed';
+END
+$$;
+
+-- Charges a hold once per op_key; the caller has locked the hold. Gives the transfer's id.
+CREATE OR REPLACE FUNCTION charge_v1(p_tenant uuid, p_hold uuid, p_amount bigint, p_op_key text)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    id bigint;
+BEGIN
+    IF p_amount = 0 THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO transfer (tenant_id, kind, debit, credit, amount, hold_id, op_key)
+    VALUES (p_tenant, 'charge', 'held', 'charged', p_amount, p_hold, p_op_key)
+    RETURNING transfer_id INTO id;
+    UPDATE hold SET charged = charged + p_amount WHERE tenant_id = p_tenant AND hold_id = p_hold;
+    RETURN id;
+END
+$$;
+
+-- A job and its hold begin together: the replay of an earlier submit, or the job, its hold over the
+-- tenant's lots, the reserve transfer and the seed URLs; or a refusal that has moved nothing.
+-- The account's lock makes the twin of a submit wait here and then read the winner.
+CREATE OR REPLACE FUNCTION reserve_v1(p_tenant uuid, p_job jsonb, p_credits bigint, p_seeds jsonb)
+RETURNS TABLE (outcome text, found_job uuid, available_credits bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    wanted job := jsonb_populate_record(NULL::job, p_job);
+    balance bigint;
+    known job;
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    SELECT a.available INTO balance FROM account a JOIN tenant t USING (tenant_id)
+    WHERE a.tenant_id = p_tenant AND t.status = 'active' FOR NO KEY UPDATE OF a;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT 'suspended', NULL::uuid, NULL::bigint;
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM job j WHERE j.tenant_id = p_tenant AND
+        (j.job_id = wanted.job_id OR j.idempotency_key = wanted.idempotency_key)
+    ORDER BY j.job_id <> wanted.job_id LIMIT 1;
+    IF FOUND THEN
+        RETURN QUERY SELECT CASE WHEN known.job_id = wanted.job_id THEN 'created'
+                                 WHEN known.request_hash = wanted.request_hash THEN 'replayed'
+                                 ELSE 'conflict' END, known.job_id, balance;
+        RETURN;
+    END IF;
+    balance := balance - expire_lots_v1(p_tenant);
+    IF balance < p_credits THEN
+        RETURN QUERY SELECT 'insufficient', NULL::uuid, balance;
+        RETURN;
+    END IF;
+    PERFORM open_hold_v1(p_tenant, wanted.job_id, p_credits);
+    PERFORM insert_job_v1(p_tenant, wanted, p_seeds);
+    RETURN QUERY SELECT 'created', wanted.job_id, balance - p_credits;
+END
+$$;
+
+-- A batch of finished pages, the URLs they discovered, the job's counters, the hold and the ledger
+-- move together, or nothing does. Guarded by the lease's token; what is final already is left alone,
+-- so that repeating a call whose commit was in doubt changes nothing.
+CREATE OR REPLACE FUNCTION settle_pages_v1(
+    p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_found jsonb, p_facts jsonb
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    h hold;
+    charged bigint;
+    transfer_of_flush bigint;
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF j.lease_token IS DISTINCT FROM p_token OR j.state NOT IN ('running', 'pausing') THEN
+        RETURN CASE WHEN j.state = 'cancelling' THEN 'cancelled' ELSE 'stale' END;
+    END IF;
+    SELECT * INTO h FROM hold WHERE tenant_id = p_tenant AND hold_id = p_job FOR NO KEY UPDATE;
+    IF h.state <> 'open' OR h.fence <> p_token THEN
+        RETURN 'stale';
+    END IF;
+    SELECT coalesce(sum(d.credits) FILTER (WHERE d.state = 'succeeded'), 0) INTO charged
+    FROM jsonb_to_recordset(p_pages) AS d (page_no integer, state text, credits bigint)
+    JOIN page p ON p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
+    WHERE p.state = 'in_flight';
+    transfer_of_flush := charge_v1(p_tenant, p_job, charged, 'charge:' || p_job || ':' || h.flush_no + 1);
+    PERFORM write_pages_v1(p_tenant, p_job, p_token, p_pages, transfer_of_flush);
+    PERFORM write_found_v1(p_tenant, p_job, p_found);
+    PERFORM write_facts_v1(p_tenant, p_job, p_facts);
+    PERFORM release_excess_v1(p_tenant, p_job, 'release:' || p_job || ':' || h.flush_no + 1);
+    UPDATE hold SET flush_no = flush_no + 1 WHERE tenant_id = p_tenant AND hold_id = p_job;
+    RETURN 'settled';
+END
+$$;
+
+-- A hold never binds more than its job could still charge: every page that was admitted and not
+-- charged, and every page that may still be admitted, at the dearest frozen price.
+CREATE OR REPLACE FUNCTION release_excess_v1(p_tenant uuid, p_job uuid, p_op_key text)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    excess bigint;
+BEGIN
+    SELECT h.reserved - h.charged - h.released
+           - (j.max_pages - j.succeeded - j.failed - j.skipped) * dearest_price_v1(j.prices)
+    INTO excess
+    FROM job j JOIN hold h ON h.tenant_id = j.tenant_id AND h.hold_id = j.job_id
+    WHERE j.tenant_id = p_tenant AND j.job_id = p_job;
+    PERFORM release_v1(p_tenant, p_job, greatest(excess, 0), p_op_key);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dearest_price_v1(p_prices jsonb) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(max(value::bigint), 0) FROM jsonb_each_text(p_prices)
+$$;
+
+-- The end of a job: open URLs are skipped, the hold is closed, retention begins, in one transaction.
+-- p_token NULL is the watchdog or a cancel, which need no lease. Ending twice changes nothing.
+CREATE OR REPLACE FUNCTION finish_job_v1(
+    p_tenant uuid, p_job uuid, p_token bigint, p_reason text, p_error jsonb
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    ending text := p_reason;
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF j.finished_at IS NOT NULL THEN
+        RETURN 'already';
+    ELSIF p_token IS NOT NULL AND j.lease_token <> p_token THEN
+        RETURN 'stale';
+    ELSIF j.cancel_requested THEN
+        ending := 'cancelled';
+    END IF;
+    PERFORM skip_open_pages_v1(p_tenant, p_job, CASE ending
+        WHEN 'cancelled' THEN 'cancelled' WHEN 'deadline' THEN 'timeout'
+        WHEN 'budget' THEN 'budget_exhausted' WHEN 'internal_failure' THEN 'internal_error'
+        ELSE 'limit_reached' END);
+    PERFORM close_hold_v1(p_tenant, p_job);
+    PERFORM end_job_v1(p_tenant, p_job, ending, p_error);
+    RETURN 'finished';
+END
+$$;
+
+-- Cancels: at once where no run is alive, else asks the run, and from here on charges are refused.
+CREATE OR REPLACE FUNCTION cancel_job_v1(p_tenant uuid, p_job uuid)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    ELSIF j.finished_at IS NOT NULL OR j.state = 'cancelling' THEN
+        RETURN j.state;
+    ELSIF j.lease_owner IS NULL OR j.lease_until <= now() THEN
+        PERFORM finish_job_v1(p_tenant, p_job, NULL, 'cancelled', NULL);
+        RETURN 'cancelled';
+    END IF;
+    UPDATE job SET state = 'cancelling', cancel_requested = true, updated_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+    RETURN 'cancelling';
+END
+$$;
+
+-- The guards that PostgreSQL alone decides: queue limit, deadlines, cancels whose run has died.
+-- A live run gets 10 s beyond its deadline for its last flush; rows are taken with SKIP LOCKED, so
+-- that every gateway may sweep at the same time.
+CREATE OR REPLACE FUNCTION sweep_overdue_v1(p_limit integer)
+RETURNS TABLE (tenant uuid, job uuid, reason text) LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+BEGIN
+    FOR j IN
+        SELECT * FROM job
+        WHERE (state = 'queued' AND queue_limit_at <= now())
+           OR (state IN ('running', 'pausing', 'cancelling') AND deadline_at <= now()
+               AND (lease_owner IS NULL OR lease_until <= now()
+                    OR deadline_at <= now() - interval '10 s'))
+           OR (state = 'cancelling' AND (lease_owner IS NULL OR lease_until <= now()))
+        ORDER BY deadline_at LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        tenant := j.tenant_id;
+        job := j.job_id;
+        reason := CASE WHEN j.cancel_requested THEN 'cancelled' ELSE 'deadline' END;
+        PERFORM finish_job_v1(j.tenant_id, j.job_id, NULL, reason, CASE WHEN j.state = 'queued' THEN
+            jsonb_build_object(
+                'reason', 'timeout', 'retryable', true,
+                'message', 'job was not started within the 30-minute queue limit') END);
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- Final jobs whose hold is still open: only a crash between steps, or a leg outside, leaves one.
+CREATE OR REPLACE FUNCTION settle_orphans_v1(p_limit integer)
+RETURNS TABLE (tenant uuid, job uuid) LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+BEGIN
+    FOR j IN
+        SELECT o.* FROM hold h JOIN job o ON o.tenant_id = h.tenant_id AND o.job_id = h.hold_id
+        WHERE h.state = 'open' AND o.finished_at IS NOT NULL
+        ORDER BY o.finished_at LIMIT p_limit FOR NO KEY UPDATE OF o SKIP LOCKED
+    LOOP
+        tenant := j.tenant_id;
+        job := j.job_id;
+        PERFORM close_hold_v1(tenant, job);
+        UPDATE job AS o SET expires_at = now() + retention_v1(o.tenant_id)
+        WHERE o.tenant_id = tenant AND o.job_id = j.job_id;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION retention_v1(p_tenant uuid) RETURNS interval LANGUAGE sql STABLE AS $$
+    SELECT make_interval(hours => p.retention_hours) FROM tenant t JOIN plan p USING (plan_id)
+    WHERE t.tenant_id = p_tenant
+$$;

@@ -1,0 +1,185 @@
+"""The one place where a job and its credits change together."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from accounting import pricing
+from accounting.pricing import PriceBook
+from jobs import idempotency, requests
+from jobs.outcomes import Facts, Found, PageOutcome
+from jobs.records import JobError
+from jobs.requests import JobRequest
+from jobs.runs import Lease
+from jobs.status import JobNotFound
+from jobs.vocabulary import CompletionReason
+from runtime import database, sql
+from runtime.database import Connection
+from runtime.errors import Refusal
+
+SQL = sql.beside(__file__)
+
+Settled = Literal["settled", "stale", "cancelled"]
+Finished = Literal["finished", "already", "stale"]
+
+
+class Seed(msgspec.Struct, frozen=True, kw_only=True):
+    """A URL a job begins with; `key` is its canonical key in hexadecimal."""
+
+    url: str
+    key: str
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """A validated request, ready to be reserved. The job's id is made before the first try."""
+
+    tenant_id: UUID
+    job_id: UUID
+    key_id: str
+    request: JobRequest
+    seeds: list[Seed]
+    idempotency_key: str | None = None
+
+
+class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
+    """The job of a submit, and whether an earlier submit had made it."""
+
+    job_id: UUID
+    replayed: bool
+    credits_reserved: int
+
+
+class InsufficientCredits(Refusal):
+    """Nothing was moved; the answer tells what is missing."""
+
+    def __init__(self, *, required: int, available: int, page_price: int) -> None:
+        super().__init__(
+            "insufficient_credits",
+            f"This job reserves {required} credits and {available} are available.",
+            required=required,
+            available=available,
+            max_affordable_pages=available // page_price if page_price else None,
+        )
+
+
+async def enqueue(connection: Connection, submission: Submission, book: PriceBook) -> Enqueued:
+    """Reserves and creates the job in one call, or replays it; safe to repeat as it stands.
+
+    Raises InsufficientCredits, or Refusal for a key used with another body or a suspended tenant.
+    """
+    request = submission.request
+    prices = book.prices_of(requests.kind_of(request))
+    credits = pricing.ceiling(request, prices)
+    row = await connection.fetchrow(
+        SQL.reserve,
+        submission.tenant_id,
+        database.as_json(_job_row(submission, book.version, prices)),
+        credits,
+        database.as_json(submission.seeds),
+    )
+    assert row is not None
+    match row["outcome"]:
+        case "created":
+            return Enqueued(job_id=row["found_job"], replayed=False, credits_reserved=credits)
+        case "replayed":
+            return Enqueued(job_id=row["found_job"], replayed=True, credits_reserved=0)
+        case "insufficient":
+            raise InsufficientCredits(
+                required=credits, available=row["available_credits"], page_price=prices["page"]
+            )
+        case "conflict":
+            raise Refusal(
+                "idempotency_conflict",
+                "This Idempotency-Key was used with another body.",
+                job_id=str(row["found_job"]),
+            )
+    raise Refusal("tenant_suspended", "This tenant is suspended.")
+
+
+async def settle_pages(
+    connection: Connection,
+    lease: Lease,
+    prices: dict[str, int],
+    outcomes: Sequence[PageOutcome],
+    found: Sequence[Found],
+    facts: Facts,
+) -> Settled:
+    """Writes outcomes, charges, releases, children and counters in one transaction, or nothing.
+
+    Anything but `settled` means that the run has lost its job and must throw its pages away.
+    """
+    answer: Settled = await connection.fetchval(
+        SQL.settle_pages,
+        lease.tenant_id,
+        lease.job_id,
+        lease.token,
+        database.as_json([_page_row(outcome, prices) for outcome in outcomes]),
+        database.as_json(found),
+        database.as_json(facts),
+    )
+    return answer
+
+
+async def finish(
+    connection: Connection,
+    lease: Lease,
+    reason: CompletionReason,
+    error: JobError | None = None,
+) -> Finished:
+    """Ends the job of a run: what is open is skipped, the hold closed, retention begun."""
+    answer: Finished = await connection.fetchval(
+        SQL.finish,
+        lease.tenant_id,
+        lease.job_id,
+        lease.token,
+        reason,
+        None if error is None else database.as_json(error),
+    )
+    return answer
+
+
+async def cancel(connection: Connection, tenant_id: UUID, job_id: UUID) -> str:
+    """The state after it; from its commit on no page of the job can be charged."""
+    state: str = await connection.fetchval(SQL.cancel, tenant_id, job_id)
+    if state == "not_found":
+        raise JobNotFound
+    return state
+
+
+async def sweep_overdue(connection: Connection, *, limit: int) -> list[tuple[UUID, UUID, str]]:
+    """Ends jobs past their queue limit or deadline; tells (tenant, job, reason) of each."""
+    rows = await connection.fetch(SQL.sweep_overdue, limit)
+    return [(row["tenant"], row["job"], row["reason"]) for row in rows]
+
+
+async def settle_orphans(connection: Connection, *, limit: int) -> list[tuple[UUID, UUID]]:
+    """Closes the holds of final jobs that a crash left open; tells (tenant, job) of each."""
+    rows = await connection.fetch(SQL.settle_orphans, limit)
+    return [(row["tenant"], row["job"]) for row in rows]
+
+
+def _job_row(submission: Submission, version: int, prices: dict[str, int]) -> dict[str, Any]:
+    request = submission.request
+    return {
+        "job_id": submission.job_id,
+        "key_id": submission.key_id,
+        "kind": requests.kind_of(request),
+        "idempotency_key": submission.idempotency_key,
+        "request_hash": "\\x" + idempotency.request_hash(request).hex(),
+        "request": request,
+        "tags": request.tags,
+        "metadata": request.metadata,
+        "price_version": version,
+        "prices": prices,
+        "max_pages": request.max_pages,
+        "timeout_seconds": request.timeout_seconds,
+    }
+
+
+def _page_row(outcome: PageOutcome, prices: dict[str, int]) -> dict[str, Any]:
+    row = msgspec.structs.asdict(outcome)
+    row["state"] = row.pop("status")
+    row["credits"] = pricing.page_credits(outcome.status, prices)
+    return row

@@ -1,0 +1,123 @@
+-- name: accounts_sum_to_zero()
+-- Every transfer debits what it credits, so all accounts of a tenant sum to nothing.
+SELECT tenant_id, NULL::text AS subject, sum(amount)::text AS detail
+FROM (SELECT tenant_id, amount FROM transfer WHERE credit <> debit
+      UNION ALL SELECT tenant_id, -amount FROM transfer WHERE credit <> debit) AS postings
+GROUP BY tenant_id HAVING sum(amount) <> 0;
+
+-- name: available_is_the_ledgers()
+-- The one materialised balance equals the entries.
+SELECT a.tenant_id, NULL::text AS subject,
+       format('balance %s, entries %s', a.available, coalesce(e.total, 0)) AS detail
+FROM account a LEFT JOIN (
+    SELECT tenant_id, sum(CASE WHEN credit = 'available' THEN amount ELSE -amount END) AS total
+    FROM transfer WHERE 'available' IN (credit, debit) GROUP BY tenant_id) AS e USING (tenant_id)
+WHERE a.available <> coalesce(e.total, 0);
+
+-- name: available_is_in_lots()
+SELECT a.tenant_id, NULL::text AS subject,
+       format('balance %s, lots %s', a.available, coalesce(l.total, 0)) AS detail
+FROM account a LEFT JOIN (
+    SELECT tenant_id, sum(remaining) AS total FROM lot GROUP BY tenant_id) AS l USING (tenant_id)
+WHERE a.available <> coalesce(l.total, 0);
+
+-- name: held_is_in_open_holds()
+SELECT coalesce(e.tenant_id, h.tenant_id) AS tenant_id, NULL::text AS subject,
+       format('entries %s, open holds %s', coalesce(e.total, 0), coalesce(h.total, 0)) AS detail
+FROM (SELECT tenant_id, sum(CASE WHEN credit = 'held' THEN amount ELSE -amount END) AS total
+      FROM transfer WHERE 'held' IN (credit, debit) GROUP BY tenant_id) AS e
+FULL JOIN (SELECT tenant_id, sum(reserved - charged - released) AS total
+           FROM hold WHERE state = 'open' GROUP BY tenant_id) AS h USING (tenant_id)
+WHERE coalesce(e.total, 0) <> coalesce(h.total, 0);
+
+-- name: holds_match_their_entries()
+-- What a hold reserved, charged and released is what its entries say.
+SELECT h.tenant_id, h.hold_id::text AS subject,
+       format('hold %s/%s/%s, entries %s/%s/%s', h.reserved, h.charged, h.released,
+              coalesce(e.reserved, 0), coalesce(e.charged, 0), coalesce(e.released, 0)) AS detail
+FROM hold h LEFT JOIN (
+    SELECT tenant_id, hold_id, sum(amount) FILTER (WHERE kind = 'reserve') AS reserved,
+           sum(amount) FILTER (WHERE kind = 'charge') AS charged,
+           sum(amount) FILTER (WHERE kind = 'release') AS released
+    FROM transfer WHERE hold_id IS NOT NULL GROUP BY tenant_id, hold_id
+) AS e USING (tenant_id, hold_id)
+WHERE (h.reserved, h.charged, h.released)
+    <> (coalesce(e.reserved, 0), coalesce(e.charged, 0), coalesce(e.released, 0));
+
+-- name: holds_match_their_pages()
+SELECT h.tenant_id, h.hold_id::text AS subject,
+       format('hold charged %s, pages %s', h.charged, coalesce(p.total, 0)) AS detail
+FROM hold h LEFT JOIN (
+    SELECT tenant_id, job_id, sum(credits) AS total FROM page GROUP BY tenant_id, job_id
+) AS p ON p.tenant_id = h.tenant_id AND p.job_id = h.hold_id
+WHERE h.charged <> coalesce(p.total, 0);
+
+-- name: charges_match_their_pages()
+-- Each charge is the sum of the pages that name it.
+SELECT t.tenant_id, t.transfer_id::text AS subject,
+       format('charge %s, pages %s', t.amount, coalesce(p.total, 0)) AS detail
+FROM transfer t LEFT JOIN (
+    SELECT tenant_id, transfer_id, sum(credits) AS total FROM page
+    WHERE transfer_id IS NOT NULL GROUP BY tenant_id, transfer_id
+) AS p USING (tenant_id, transfer_id)
+WHERE t.kind = 'charge' AND t.amount <> coalesce(p.total, 0);
+
+-- name: successes_cost_their_price()
+-- Pages that succeeded, times the frozen price, is what the hold was charged.
+SELECT h.tenant_id, h.hold_id::text AS subject,
+       format('charged %s, %s successes', h.charged, j.succeeded) AS detail
+FROM hold h JOIN job j ON j.tenant_id = h.tenant_id AND j.job_id = h.hold_id
+WHERE h.charged <> j.succeeded * (j.prices ->> 'page')::bigint;
+
+-- name: counters_match_their_pages()
+SELECT j.tenant_id, j.job_id::text AS subject,
+       format('counters %s, pages %s', ARRAY[j.queued, j.in_flight, j.succeeded, j.failed, j.skipped],
+              p.counted) AS detail
+FROM job j LEFT JOIN (
+    SELECT tenant_id, job_id, ARRAY[count(*) FILTER (WHERE state = 'queued'),
+           count(*) FILTER (WHERE state = 'in_flight'), count(*) FILTER (WHERE state = 'succeeded'),
+           count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'skipped')]
+           AS counted
+    FROM page GROUP BY tenant_id, job_id
+) AS p USING (tenant_id, job_id)
+WHERE ARRAY[j.queued, j.in_flight, j.succeeded, j.failed, j.skipped]::bigint[]
+    <> coalesce(p.counted, '{0,0,0,0,0}');
+
+-- name: final_jobs_are_settled()
+SELECT h.tenant_id, h.hold_id::text AS subject, 'the job is final, its hold is open' AS detail
+FROM hold h JOIN job j ON j.tenant_id = h.tenant_id AND j.job_id = h.hold_id
+WHERE h.state = 'open' AND j.finished_at IS NOT NULL;
+
+-- name: settled_jobs_are_final()
+SELECT h.tenant_id, h.hold_id::text AS subject, 'the hold is closed, its job goes on' AS detail
+FROM hold h JOIN job j ON j.tenant_id = h.tenant_id AND j.job_id = h.hold_id
+WHERE h.state = 'closed' AND j.finished_at IS NULL;
+
+-- name: every_job_has_its_hold()
+SELECT j.tenant_id, j.job_id::text AS subject, 'no hold' AS detail
+FROM job j LEFT JOIN hold h ON h.tenant_id = j.tenant_id AND h.hold_id = j.job_id
+WHERE h.hold_id IS NULL;
+
+-- name: allocations_match_their_holds()
+SELECT h.tenant_id, h.hold_id::text AS subject,
+       format('hold %s/%s, allocations %s/%s', h.reserved, h.released,
+              coalesce(a.reserved, 0), coalesce(a.released, 0)) AS detail
+FROM hold h LEFT JOIN (
+    SELECT tenant_id, hold_id, sum(reserved) AS reserved, sum(released) AS released
+    FROM hold_allocation GROUP BY tenant_id, hold_id) AS a USING (tenant_id, hold_id)
+WHERE (h.reserved, h.released) <> (coalesce(a.reserved, 0), coalesce(a.released, 0));
+
+-- name: no_balance_is_negative()
+SELECT tenant_id, account AS subject, sum(amount)::text AS detail
+FROM (SELECT tenant_id, credit AS account, amount FROM transfer
+      UNION ALL SELECT tenant_id, debit, -amount FROM transfer) AS postings
+WHERE account <> 'issued'
+GROUP BY tenant_id, account HAVING sum(amount) < 0;
+
+-- name: fences_never_go_back()
+-- A later charge of a hold was never made by an older run.
+SELECT tenant_id, job_id::text AS subject, format('%s after %s', fence, before) AS detail
+FROM (SELECT tenant_id, job_id, fence, lag(fence) OVER (
+          PARTITION BY tenant_id, job_id ORDER BY transfer_id, fence) AS before
+      FROM page WHERE transfer_id IS NOT NULL) AS charges
+WHERE before > fence;

@@ -1,0 +1,1 @@
+"""The pagetoll command: one file per noun, no logic of its own."""

@@ -1,0 +1,1 @@
+"""The HTTP front: one core and the native API."""

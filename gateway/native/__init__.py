@@ -1,0 +1,1 @@
+"""The native API, /v1 and /admin/v1."""

@@ -1,0 +1,68 @@
+"""Ends overdue jobs, frees dead runs, rings again; every gateway may do it at the same time."""
+
+import structlog
+
+from accounting import metering
+from gateway import metrics
+from jobs import queue, runs
+from jobs.queue import Bell
+from runtime.database import Database
+
+log = structlog.get_logger()
+
+JOBS_A_TURN = 200
+UNHEARD_SECONDS = 5.0
+"""How long a job waits before it is rung for again."""
+
+
+class Watchdog:
+    """Works with no worker alive: what it does, PostgreSQL decides."""
+
+    def __init__(self, system: Database, bell: Bell) -> None:
+        self._system = system
+        self._bell = bell
+
+    async def run_once(self) -> None:
+        """One turn of every duty; raises Unavailable while PostgreSQL is away."""
+        await self.end_overdue()
+        await self.free_leases()
+        await self.ring_again()
+        await self.measure()
+
+    async def end_overdue(self) -> int:
+        """Ends jobs past their queue limit or deadline, and stops what may still run of them."""
+        async with self._system.connection() as connection:
+            ended = await metering.sweep_overdue(connection, limit=JOBS_A_TURN)
+        for tenant_id, job_id, reason in ended:
+            metrics.JOBS_OVERDUE.labels(reason).inc()
+            log.warning("job_overdue", tenant_id=str(tenant_id), job_id=str(job_id), reason=reason)
+            await self._bell.control(job_id)
+        return len(ended)
+
+    async def free_leases(self) -> int:
+        """Gives the jobs of silent runs to whoever claims them next."""
+        async with self._system.connection() as connection:
+            freed = await runs.free_leases(connection, limit=JOBS_A_TURN)
+        for tenant_id, job_id, owner in freed:
+            metrics.LEASES_FREED.inc()
+            log.warning("lease_freed", tenant_id=str(tenant_id), job_id=str(job_id), owner=owner)
+            await self._bell.ring(job_id)
+        return len(freed)
+
+    async def ring_again(self) -> int:
+        """Rings for jobs that nobody has claimed for a while: a hint was lost, or all are busy."""
+        async with self._system.connection() as connection:
+            unheard = await queue.unrung(connection, seconds=UNHEARD_SECONDS, limit=JOBS_A_TURN)
+        for job_id in unheard:
+            metrics.RINGS_REPEATED.inc()
+            await self._bell.ring(job_id)
+        if unheard:
+            log.info("rung_again", jobs=len(unheard))
+        return len(unheard)
+
+    async def measure(self) -> None:
+        async with self._system.connection() as connection:
+            waiting = await queue.waiting(connection)
+        metrics.QUEUED_JOBS.set(waiting.queued)
+        metrics.RUNNING_JOBS.set(waiting.running)
+        metrics.QUEUE_OLDEST_SECONDS.set(waiting.oldest_seconds)

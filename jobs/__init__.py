@@ -1,0 +1,1 @@
+"""What a job is and where it is kept; never writes credits."""

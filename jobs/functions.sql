@@ -1,0 +1,344 @@
+-- What a job's rows go through, called by the money moves of accounting/functions.sql and by runs.
+-- Nothing here touches a credit, a hold or a lot but the fence of a claimed job's hold.
+
+-- The job and its seed URLs, inserted by reserve_v1 in its transaction.
+CREATE OR REPLACE FUNCTION insert_job_v1(p_tenant uuid, p_wanted job, p_seeds jsonb)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    seeds integer := jsonb_array_length(p_seeds);
+BEGIN
+    INSERT INTO job (tenant_id, job_id, parent_job_id, key_id, kind, idempotency_key, request_hash,
+                     request, tags, metadata, price_version, prices, max_pages, timeout_seconds,
+                     queue_limit_at, deadline_at, admitted, queued)
+    VALUES (p_tenant, p_wanted.job_id, p_wanted.parent_job_id, p_wanted.key_id, p_wanted.kind,
+            p_wanted.idempotency_key, p_wanted.request_hash, p_wanted.request, p_wanted.tags,
+            p_wanted.metadata, p_wanted.price_version, p_wanted.prices, p_wanted.max_pages,
+            p_wanted.timeout_seconds, now() + interval '30 min',
+            now() + interval '30 min' + make_interval(secs => p_wanted.timeout_seconds),
+            seeds, seeds);
+    INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source)
+    SELECT p_tenant, p_wanted.job_id, s.place - 1, s.seed ->> 'url',
+           decode(s.seed ->> 'key', 'hex'), 0, 'seed'
+    FROM jsonb_array_elements(p_seeds) WITH ORDINALITY AS s (seed, place);
+END
+$$;
+
+-- Takes the next job for a worker's free slot, fairly: the tenant with the fewest running jobs
+-- first, then the oldest; a job whose run died goes before new ones. One claim at a time decides.
+CREATE OR REPLACE FUNCTION claim_job_v1(p_owner text, p_lease interval)
+RETURNS SETOF job LANGUAGE plpgsql AS $$
+DECLARE
+    chosen job;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('pagetoll.dispatch'));
+    SELECT j.* INTO chosen FROM job j
+    JOIN tenant t ON t.tenant_id = j.tenant_id AND t.status = 'active'
+    JOIN plan p ON p.plan_id = t.plan_id
+    LEFT JOIN (SELECT r.tenant_id, count(*) AS jobs FROM job r
+               WHERE r.state IN ('running', 'pausing', 'cancelling') AND r.lease_owner IS NOT NULL
+               GROUP BY r.tenant_id) AS busy ON busy.tenant_id = j.tenant_id
+    WHERE ((j.state = 'queued' AND j.queue_limit_at > now())
+           OR (j.state = 'running' AND j.lease_owner IS NULL AND j.deadline_at > now()))
+      AND coalesce(busy.jobs, 0) < p.running_jobs
+    ORDER BY j.state = 'running' DESC, coalesce(busy.jobs, 0), j.created_at, j.job_id
+    LIMIT 1 FOR NO KEY UPDATE OF j SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    UPDATE hold SET fence = chosen.lease_token + 1
+    WHERE tenant_id = chosen.tenant_id AND hold_id = chosen.job_id AND state = 'open';
+    RETURN QUERY UPDATE job SET
+        state = 'running', phase = 'crawling', lease_token = lease_token + 1, lease_owner = p_owner,
+        lease_until = now() + p_lease, started_at = coalesce(started_at, now()),
+        deadline_at = CASE WHEN started_at IS NULL
+            THEN least(deadline_at, now() + make_interval(secs => timeout_seconds))
+            ELSE deadline_at END,
+        updated_at = now()
+    WHERE tenant_id = chosen.tenant_id AND job_id = chosen.job_id RETURNING *;
+END
+$$;
+
+-- Renews a lease and tells the run what it must know. No row: the lease is lost.
+CREATE OR REPLACE FUNCTION renew_lease_v1(p_tenant uuid, p_job uuid, p_token bigint, p_lease interval)
+RETURNS TABLE (job_state text, seconds_left double precision) LANGUAGE sql AS $$
+    UPDATE job SET lease_until = now() + p_lease
+    WHERE tenant_id = p_tenant AND job_id = p_job AND lease_token = p_token
+      AND lease_owner IS NOT NULL
+    RETURNING state, extract(epoch FROM deadline_at - now())::double precision
+$$;
+
+-- A run gives its job back: what it had in flight is queued again.
+CREATE OR REPLACE FUNCTION hand_back_v1(p_tenant uuid, p_job uuid, p_token bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM job WHERE tenant_id = p_tenant AND job_id = p_job AND lease_token = p_token
+        AND lease_owner IS NOT NULL FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM requeue_pages_v1(p_tenant, p_job);
+    UPDATE job SET lease_owner = NULL, lease_until = NULL, rung_at = NULL, updated_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+    RETURN true;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION requeue_pages_v1(p_tenant uuid, p_job uuid)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    moved integer;
+BEGIN
+    UPDATE page SET state = 'queued'
+    WHERE tenant_id = p_tenant AND job_id = p_job AND state = 'in_flight';
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    UPDATE job SET queued = queued + moved, in_flight = in_flight - moved
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+END
+$$;
+
+-- Frees the leases of dead runs, so that another worker goes on from the committed frontier.
+-- A page that was alone in flight in two deaths has killed its worker: it fails, free of charge.
+CREATE OR REPLACE FUNCTION free_leases_v1(p_limit integer)
+RETURNS TABLE (tenant uuid, job uuid, owner text) LANGUAGE plpgsql AS $$
+DECLARE
+    dead job;
+BEGIN
+    FOR dead IN
+        SELECT * FROM job WHERE state IN ('running', 'pausing') AND lease_until <= now()
+        ORDER BY lease_until LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        tenant := dead.tenant_id;
+        job := dead.job_id;
+        owner := dead.lease_owner;
+        PERFORM fail_poison_page_v1(dead);
+        PERFORM requeue_pages_v1(dead.tenant_id, dead.job_id);
+        UPDATE job AS j SET lease_token = j.lease_token + 1, lease_owner = NULL, lease_until = NULL,
+                            deaths = j.deaths + 1, rung_at = NULL, updated_at = now()
+        WHERE j.tenant_id = dead.tenant_id AND j.job_id = dead.job_id;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION fail_poison_page_v1(p_dead job) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    alone page;
+BEGIN
+    IF p_dead.deaths < 3 OR p_dead.in_flight <> 1 THEN
+        RETURN;
+    END IF;
+    SELECT * INTO alone FROM page
+    WHERE tenant_id = p_dead.tenant_id AND job_id = p_dead.job_id AND state = 'in_flight';
+    IF alone.attempts < 4 THEN
+        RETURN;
+    END IF;
+    UPDATE page SET state = 'failed', reason = 'internal_error', detail = 'killed_its_worker',
+                    settled_at = now()
+    WHERE tenant_id = alone.tenant_id AND job_id = alone.job_id AND page_no = alone.page_no;
+    UPDATE job SET in_flight = in_flight - 1, failed = failed + 1
+    WHERE tenant_id = p_dead.tenant_id AND job_id = p_dead.job_id;
+END
+$$;
+
+-- A run takes URLs to fetch, shallowest first. The hold must still pay for all that is in flight.
+-- After two deaths of its runs, pages that were in flight in both are fetched one at a time.
+CREATE OR REPLACE FUNCTION claim_pages_v1(
+    p_tenant uuid, p_job uuid, p_token bigint, p_limit integer, p_by_level boolean
+) RETURNS TABLE (page_no integer, url text, depth integer, attempts integer, source text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    affordable bigint;
+    level integer := 2147483647;
+    suspects boolean := false;
+    taken integer;
+BEGIN
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF j.lease_token <> p_token OR j.state <> 'running' OR j.deadline_at <= now() THEN
+        RETURN;
+    END IF;
+    SELECT CASE WHEN dearest_price_v1(j.prices) = 0 THEN p_limit
+                ELSE (h.reserved - h.charged - h.released) / dearest_price_v1(j.prices) - j.in_flight
+           END INTO affordable
+    FROM hold h WHERE h.tenant_id = p_tenant AND h.hold_id = p_job;
+    IF j.deaths >= 2 THEN
+        SELECT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
+                       AND p.state IN ('queued', 'in_flight') AND p.attempts >= 2) INTO suspects;
+        affordable := CASE WHEN NOT suspects THEN affordable WHEN j.in_flight > 0 THEN 0 ELSE 1 END;
+    END IF;
+    IF p_by_level THEN
+        SELECT min(p.depth) INTO level FROM page p WHERE p.tenant_id = p_tenant
+            AND p.job_id = p_job AND p.state IN ('queued', 'in_flight');
+    END IF;
+    RETURN QUERY
+    WITH next AS MATERIALIZED (
+        SELECT p.page_no FROM page p
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.state = 'queued'
+          AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
+        ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0)
+    )
+    UPDATE page AS p SET state = 'in_flight', attempts = p.attempts + 1, fence = p_token
+    FROM next WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = next.page_no
+    RETURNING p.page_no, p.url, p.depth, p.attempts, p.source;
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    IF taken > 0 THEN
+        UPDATE job SET queued = queued - taken, in_flight = in_flight + taken,
+                       fetch_attempts = fetch_attempts + taken, updated_at = now()
+        WHERE tenant_id = p_tenant AND job_id = p_job;
+    END IF;
+END
+$$;
+
+-- Finished pages of one flush, each exactly once; called by settle_pages_v1 under the job's lock.
+CREATE OR REPLACE FUNCTION write_pages_v1(
+    p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_transfer bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    done record;
+BEGIN
+    WITH written AS (
+        UPDATE page AS p SET
+            state = d.state, reason = d.reason, detail = d.detail, final_url = d.final_url,
+            http_status = d.http_status, content_type = d.content_type, title = d.title,
+            bytes = d.bytes, duration_ms = d.duration_ms, fetched_at = d.fetched_at,
+            content_hash = decode(d.content_hash, 'hex'), segment = d.segment,
+            segment_offset = d.segment_offset, segment_length = d.segment_length,
+            credits = CASE WHEN d.state = 'succeeded' THEN d.credits ELSE 0 END,
+            transfer_id = CASE WHEN d.state = 'succeeded' AND d.credits > 0 THEN p_transfer END,
+            fence = p_token, settled_at = now()
+        FROM jsonb_to_recordset(p_pages) AS d (
+            page_no integer, state text, reason text, detail text, final_url text,
+            http_status integer, content_type text, title text, bytes bigint, duration_ms integer,
+            fetched_at timestamptz, content_hash text, segment text, segment_offset bigint,
+            segment_length bigint, credits bigint)
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
+          AND p.state = 'in_flight'
+        RETURNING p.state, p.http_status
+    )
+    SELECT count(*) AS pages, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
+           count(*) FILTER (WHERE state = 'failed') AS failed,
+           count(*) FILTER (WHERE state = 'skipped') AS skipped,
+           count(http_status) AS fetched
+    INTO done FROM written;
+    UPDATE job SET in_flight = in_flight - done.pages, succeeded = succeeded + done.succeeded,
+                   failed = failed + done.failed, skipped = skipped + done.skipped,
+                   fetched_urls = fetched_urls + done.fetched, updated_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+END
+$$;
+
+-- Newly discovered URLs: each canonical key once; admitted in order up to max_pages, the rest and
+-- the refused are excluded. Beyond 20 x max_pages excluded URLs are counted, not listed.
+CREATE OR REPLACE FUNCTION write_found_v1(p_tenant uuid, p_job uuid, p_found jsonb)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    done record;
+BEGIN
+    IF jsonb_array_length(p_found) = 0 THEN
+        RETURN;
+    END IF;
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job;
+    WITH found AS MATERIALIZED (
+        SELECT DISTINCT ON (f.key) decode(f.key, 'hex') AS key, f.url, f.depth, f.source,
+               f.found_on, f.excluded, f.place
+        FROM ROWS FROM (jsonb_to_recordset(p_found) AS (
+            key text, url text, depth integer, source text, found_on integer, excluded text))
+            WITH ORDINALITY AS f (key, url, depth, source, found_on, excluded, place)
+        ORDER BY f.key, f.place
+    ), fresh AS MATERIALIZED (
+        SELECT f.*, row_number() OVER (PARTITION BY excluded IS NULL ORDER BY place) AS rank
+        FROM found f
+        WHERE NOT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
+                          AND p.url_key = f.key)
+          AND NOT EXISTS (SELECT FROM excluded_url e WHERE e.tenant_id = p_tenant
+                          AND e.job_id = p_job AND e.url_key = f.key)
+    ), admitted AS (
+        INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source, found_on)
+        SELECT p_tenant, p_job, j.admitted + rank - 1, url, key, depth, source, found_on
+        FROM fresh WHERE excluded IS NULL AND rank <= j.max_pages - j.admitted
+        RETURNING 1
+    ), refused AS MATERIALIZED (
+        SELECT *, row_number() OVER (ORDER BY place) AS nth FROM fresh
+        WHERE excluded IS NOT NULL OR rank > j.max_pages - j.admitted
+    ), listed AS (
+        INSERT INTO excluded_url (tenant_id, job_id, url_key, url, reason, depth, found_on)
+        SELECT p_tenant, p_job, key, url, coalesce(excluded, 'limit_reached'), depth, found_on
+        FROM refused WHERE nth <= 20::bigint * j.max_pages - j.excluded_listed
+        RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM admitted) AS admitted, (SELECT count(*) FROM refused) AS refused,
+           (SELECT count(*) FROM listed) AS listed,
+           EXISTS (SELECT FROM refused WHERE excluded IS NULL) AS page_limit
+    INTO done;
+    UPDATE job SET admitted = admitted + done.admitted, queued = queued + done.admitted,
+                   discovery_excluded = discovery_excluded + done.refused,
+                   excluded_listed = excluded_listed + done.listed,
+                   page_limit_met = page_limit_met OR done.page_limit, updated_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+END
+$$;
+
+-- What else a flush tells: the phase, new warnings (100 at most), a level beyond max_rounds.
+CREATE OR REPLACE FUNCTION write_facts_v1(p_tenant uuid, p_job uuid, p_facts jsonb)
+RETURNS void LANGUAGE sql AS $$
+    UPDATE job SET
+        phase = coalesce(p_facts ->> 'phase', phase),
+        round_limit_met = round_limit_met OR coalesce((p_facts ->> 'round_limit_met')::boolean, false),
+        warnings = CASE WHEN jsonb_array_length(warnings) < 100
+                        THEN warnings || coalesce(p_facts -> 'warnings', '[]') ELSE warnings END
+    WHERE tenant_id = p_tenant AND job_id = p_job AND p_facts <> '{}'
+$$;
+
+-- At the end nothing stays open: what was queued or in flight is skipped with the end's reason.
+CREATE OR REPLACE FUNCTION skip_open_pages_v1(p_tenant uuid, p_job uuid, p_reason text)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    moved integer;
+BEGIN
+    UPDATE page SET state = 'skipped', reason = p_reason, settled_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job AND state IN ('queued', 'in_flight');
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    UPDATE job SET skipped = skipped + moved, queued = 0, in_flight = 0
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+END
+$$;
+
+-- How an end becomes a final state; jobs/lifecycle.py draws the same table.
+CREATE OR REPLACE FUNCTION end_job_v1(p_tenant uuid, p_job uuid, p_reason text, p_error jsonb)
+RETURNS void LANGUAGE sql AS $$
+    UPDATE job SET
+        state = CASE WHEN p_reason = 'cancelled' THEN 'cancelled'
+                     WHEN succeeded > 0 THEN 'succeeded' ELSE 'failed' END,
+        partial = succeeded > 0 AND (
+            p_reason NOT IN ('frontier_exhausted', 'completed')
+            OR warnings @> '[{"code": "source_failed"}]'),
+        completion_reason = p_reason,
+        error = CASE WHEN p_reason = 'cancelled' OR succeeded > 0 THEN NULL
+                     ELSE coalesce(p_error, default_error_v1(p_reason)) END,
+        phase = 'done', cancel_requested = cancel_requested OR p_reason = 'cancelled',
+        finished_at = now(), updated_at = now(), expires_at = now() + retention_v1(tenant_id),
+        lease_owner = NULL, lease_until = NULL, lease_token = lease_token + 1
+    WHERE tenant_id = p_tenant AND job_id = p_job
+$$;
+
+CREATE OR REPLACE FUNCTION default_error_v1(p_reason text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE p_reason
+        WHEN 'deadline' THEN jsonb_build_object('reason', 'timeout', 'retryable', true,
+            'message', 'the deadline passed before any page succeeded')
+        WHEN 'budget' THEN jsonb_build_object('reason', 'budget_exhausted', 'retryable', false,
+            'message', 'the credits of this job were used up before any page succeeded')
+        WHEN 'internal_failure' THEN jsonb_build_object('reason', 'internal_error',
+            'retryable', true, 'message', 'the job could not be run')
+        ELSE jsonb_build_object('reason', 'upstream_error', 'retryable', true,
+            'message', 'no page succeeded') END
+$$;
+
+-- One status at one instant, for one tenant. The setting is local to this call's transaction.
+CREATE OR REPLACE FUNCTION read_status_v1(p_tenant uuid, p_job uuid)
+RETURNS SETOF job_status LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    RETURN QUERY SELECT * FROM job_status s WHERE s.tenant_id = p_tenant AND s.job_id = p_job;
+END
+$$;

@@ -1,0 +1,18 @@
+-- name: final_pages(tenant_id, job_id, after, status, count)
+-- Pages come in index order up to the first that is still open, so that a reader who passes the
+-- cursor on while the job runs meets every page exactly once.
+SELECT page_no, url, final_url, depth, state, reason, detail, http_status, content_type,
+       fetched_at, duration_ms, bytes, credits, title, segment, segment_offset, segment_length
+FROM page
+WHERE tenant_id = :tenant_id AND job_id = :job_id AND page_no > :after
+  AND page_no < coalesce(
+      (SELECT min(page_no) FROM page WHERE tenant_id = :tenant_id AND job_id = :job_id
+       AND state IN ('queued', 'in_flight')), 2147483647)
+  AND (:status::text IS NULL OR state = :status)
+ORDER BY page_no
+LIMIT :count;
+
+-- name: last_final(tenant_id, job_id)
+-- The last page a reader can have met so far.
+SELECT coalesce(min(page_no) FILTER (WHERE state IN ('queued', 'in_flight')) - 1, max(page_no))
+FROM page WHERE tenant_id = :tenant_id AND job_id = :job_id;

@@ -1,0 +1,1 @@
+"""The schema, step by step, up and down."""

@@ -1,0 +1,4 @@
+-- The roles stay: other databases of the same server may use them.
+DROP TABLE api_key;
+DROP TABLE tenant;
+DROP TABLE plan;

@@ -1,0 +1,1 @@
+"""What every process stands on; knows no business word."""

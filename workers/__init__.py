@@ -1,0 +1,1 @@
+"""Background work: claims jobs, crawls, settles pages."""

@@ -1,0 +1,133 @@
+"""Puts one run's crawl together from its request, its plan and what earlier runs have left."""
+
+from ipaddress import ip_address
+
+import msgspec
+
+from accounting.tenants import Plan
+from jobs import results, runs, scope, urls
+from jobs.outcomes import Facts
+from jobs.requests import JobRequest
+from jobs.runs import Run
+from jobs.scope import Scope
+from jobs.urls import Target
+from workers.engine import discovery, sitemap
+from workers.engine.crawl import Crawl
+from workers.engine.discovery import Discovery, Origin
+from workers.engine.politeness import HostPace, Pacing
+from workers.engine.sitemap import SitemapLimits
+from workers.engine.visit import Visitor, VisitParts
+from workers.job_frontier import JobFrontier
+from workers.kinds import KINDS
+from workers.page_sink import PageSink
+from workers.parts import Parts
+from workers.stop_signal import StopSignal
+
+SITEMAP_LIMITS = SitemapLimits()
+
+
+class RunParts(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: its loop, its sink, and what it knows of URLs."""
+
+    crawl: Crawl
+    sink: PageSink
+    discovery: Discovery
+    start: Target
+
+
+async def assemble(
+    parts: Parts, run: Run, plan: Plan, sink: PageSink, stop: StopSignal
+) -> RunParts:
+    """Reads what earlier runs have committed; the crawl goes on from there."""
+    request, kind = run.request, KINDS[run.kind]
+    robots = parts.robots if request.robots == "obey" else None
+    start = urls.parse_target(request.url, policy=parts.policy)
+    async with parts.database.connection() as connection:
+        known = await runs.known_keys(connection, run.lease)
+        known_content = await runs.known_content(connection, run.lease)
+    found = Discovery(request, _scope(request, start), robots, known=known, warn=sink.tell)
+    pace = HostPace(interval_seconds=plan.host_interval_seconds, concurrency=plan.host_concurrency)
+    pacing = Pacing(
+        parts.gate,
+        pace,
+        robots,
+        delay_seconds=request.delay_seconds,
+        is_unpaced=lambda target: _is_unpaced(parts, plan, request, target),
+    )
+    visit_parts = VisitParts(
+        fetcher=parts.fetcher,
+        pacing=pacing,
+        discovery=found,
+        policy=parts.policy,
+        executor=parts.executor,
+        pack=results.pack,
+        page_bytes_max=parts.settings.page_bytes_max,
+        follow_links=kind.follows_links(request),
+    )
+    visitor = Visitor(request, visit_parts, known_content=known_content)
+    frontier = JobFrontier(
+        parts.database,
+        run.lease,
+        by_level=discovery.is_by_level(request),
+        patience_seconds=parts.settings.lease_seconds,
+    )
+    crawl = Crawl(
+        frontier,
+        sink,
+        visitor.visit,
+        concurrency=_concurrency(parts, plan, request, start),
+        stop=stop.event,
+    )
+    sink.call_after_settling(crawl.look_again)
+    return RunParts(crawl=crawl, sink=sink, discovery=found, start=start)
+
+
+async def read_sitemaps(parts: Parts, run: Run, made: RunParts) -> None:
+    """Settles what the site's sitemaps name; doing it again after a crash finds nothing new."""
+    request = run.request
+    if not KINDS[run.kind].uses_sitemaps(request):
+        return
+    rules = await parts.robots.rules_for(made.start)
+    if rules.unreachable and request.robots == "obey":
+        return
+    await made.sink.settle_found([], Facts(phase="sitemap"))
+    findings = await sitemap.discover(
+        parts.fetcher, made.start, rules.sitemaps, policy=parts.policy, limits=SITEMAP_LIMITS
+    )
+    for address, reason in findings.failures:
+        made.discovery.warn_once("source_failed", f"a sitemap could not be read: {reason}", address)
+    if findings.truncated:
+        made.discovery.warn_once("discovery_truncated", "the sitemaps name more than is followed")
+    found = await made.discovery.new_among(findings.targets, Origin(source="sitemap", depth=0))
+    await made.sink.settle_found(found, Facts(phase="crawling"))
+
+
+def _scope(request: JobRequest, start: Target) -> Scope:
+    return Scope(
+        start,
+        request.scope,
+        include=scope.compile_patterns(request.include),
+        exclude=scope.compile_patterns(request.exclude),
+    )
+
+
+def _concurrency(parts: Parts, plan: Plan, request: JobRequest, start: Target) -> int:
+    """Slots beyond what the one host of a crawl bears would only wait at its gate."""
+    wanted = request.max_concurrency or parts.settings.job_concurrency
+    slots = min(wanted, parts.settings.job_concurrency)
+    if request.scope in {"host", "path"} and not _is_unpaced(parts, plan, request, start):
+        return min(slots, plan.host_concurrency)
+    return slots
+
+
+def _is_unpaced(parts: Parts, plan: Plan, request: JobRequest, target: Target) -> bool:
+    """A machine of the operator's own, under a plan for it, and nobody asked to go slowly."""
+    if not plan.unpaced_allowed_networks or request.delay_seconds:
+        return False
+    if target.host == "localhost":
+        return bool(parts.settings.networks)
+    try:
+        address = ip_address(target.host)
+    except ValueError:
+        return False
+    return any(address in network for network in parts.settings.networks)

@@ -1,0 +1,1 @@
+"""Crawling as plain parts: no money, no queue, no database."""

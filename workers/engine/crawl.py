@@ -1,0 +1,117 @@
+"""The loop: take URLs from the frontier, visit them side by side, hand on what came of them."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from workers.engine.visit import PageTask, Visit
+
+
+class Frontier(Protocol):
+    """Where the URLs to fetch come from."""
+
+    async def claim(self, limit: int) -> Sequence[PageTask]:
+        """Up to so many URLs; none when nothing may be fetched now."""
+        ...
+
+
+class Sink(Protocol):
+    """Where finished pages go."""
+
+    async def add(self, visit: Visit) -> None:
+        """Takes a page; waits while too many are unsettled."""
+        ...
+
+    async def settle(self) -> bool:
+        """Settles all it has; whether that was anything, so that new URLs may be there."""
+        ...
+
+
+class Crawl:
+    """One run's loop: so many pages side by side until the frontier is empty, or `stop` is set."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        sink: Sink,
+        visit: Callable[[PageTask], Awaitable[Visit]],
+        *,
+        concurrency: int,
+        stop: asyncio.Event,
+    ) -> None:
+        self._frontier = frontier
+        self._sink = sink
+        self._visit = visit
+        self._concurrency = concurrency
+        self._stop = stop
+        self._ready: deque[PageTask] = deque()
+        self._claiming = asyncio.Lock()
+        self._drained = False
+        self._finished = False
+        self._idle = 0
+        self._news = asyncio.Event()
+
+    async def run(self, grace_seconds: Callable[[], float]) -> bool:
+        """True when all is fetched and settled; False when stopped, with what was done handed on.
+
+        After a stop, pages in flight may come in for so many seconds; then they are cut off.
+        """
+        pool = asyncio.gather(*(self._fetch_pages() for _ in range(self._concurrency)))
+        stopping = asyncio.ensure_future(self._stop.wait())
+        either: set[asyncio.Future[Any]] = {pool, stopping}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not pool.done() and (seconds := grace_seconds()) > 0:
+                self.look_again()
+                await asyncio.wait({pool}, timeout=seconds)
+            if pool.done():
+                pool.result()
+            return self._finished
+        finally:
+            stopping.cancel()
+            pool.cancel()
+            await asyncio.gather(pool, return_exceptions=True)
+
+    def look_again(self) -> None:
+        """New URLs may be in the frontier: a batch was settled."""
+        self._drained = False
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _fetch_pages(self) -> None:
+        while (task := await self._next()) is not None:
+            await self._sink.add(await self._visit(task))
+
+    async def _next(self) -> PageTask | None:
+        while not (self._stop.is_set() or self._finished):
+            if self._ready:
+                return self._ready.popleft()
+            if self._drained:
+                await self._wait_for_news()
+            else:
+                await self._claim()
+        return None
+
+    async def _claim(self) -> None:
+        async with self._claiming:
+            if self._ready or self._drained:
+                return
+            news = self._news
+            self._ready.extend(await self._frontier.claim(self._concurrency))
+            # What was settled while we asked may have been missed: only then ask once more.
+            self._drained = not self._ready and news is self._news
+
+    async def _wait_for_news(self) -> None:
+        """Whoever is the last to fall idle settles what is left, and so finds out if it was all."""
+        self._idle += 1
+        try:
+            if self._idle < self._concurrency:
+                await self._news.wait()
+            elif await self._sink.settle():
+                self.look_again()
+            else:
+                self._finished = True
+                self.look_again()
+        finally:
+            self._idle -= 1

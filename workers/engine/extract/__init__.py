@@ -1,0 +1,1 @@
+"""From bytes to the formats a job asked for."""

@@ -1,0 +1,44 @@
+"""The one place that knows the HTML to Markdown converter and its options."""
+
+import re
+
+from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
+
+_BACKTICKS = re.compile(r"`{3,}")
+# The converter's own clean-up took whole pages away that stand in a form; ours is done before.
+_NO_CLEANUP = PreprocessingOptions(enabled=False)
+
+
+def from_html(fragment: str, *, base_url: str) -> str:
+    """Markdown with absolute links and images; pictures inlined as data: become their text."""
+    return _convert(fragment, base_url, "markdown")
+
+
+def plain_text(fragment: str) -> str:
+    """The text with one blank line between blocks and no markup."""
+    return _convert(fragment, None, "plain")
+
+
+def fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def _convert(fragment: str, base_url: str | None, output: str) -> str:
+    # The first tier takes half the time, and gives the second one's text on trees that a parser
+    # wrote out again. Should it ever give nothing, the second one has the last word.
+    for tier in ("tier1", "tier2"):
+        options = ConversionOptions(
+            base_url=base_url,
+            output_format=output,
+            extract_metadata=False,
+            inline_data_media="alt_text_only",
+            preprocessing=_NO_CLEANUP,
+            tier_strategy=tier,
+        )
+        content = convert(fragment, options).content
+        if content:
+            return content
+    return ""

@@ -1,0 +1,112 @@
+"""One fetched body to one page: its text in the formats asked for, its links, its metadata."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from jobs.addresses import AddressPolicy
+from jobs.urls import Target
+from workers.engine.extract import (
+    charsets,
+    content_types,
+    html,
+    links,
+    main_content,
+    markdown,
+    metadata,
+    rewriting,
+)
+from workers.engine.extract.content_types import Kind
+from workers.engine.extract.html import LexborHTMLParser
+from workers.engine.extract.links import Link, RefusedLink
+
+FORMATS = frozenset({"markdown", "html", "raw_html", "text", "links", "metadata"})
+
+
+class ExtractOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """`formats` is a subset of FORMATS; links and metadata are read in any case."""
+
+    formats: frozenset[str] = frozenset({"markdown"})
+    only_main_content: bool = True
+    policy: AddressPolicy = AddressPolicy()
+    max_links: int = links.MAX_LINKS
+
+
+class Extracted(msgspec.Struct, frozen=True, kw_only=True):
+    """A format that was not asked for is None. No string holds a NUL character."""
+
+    title: str | None = None
+    markdown: str | None = None
+    html: str | None = None
+    raw_html: str | None = None
+    text: str | None = None
+    links: tuple[Link, ...] = ()
+    refused_links: tuple[RefusedLink, ...] = ()
+    links_truncated: bool = False
+    metadata: dict[str, object] = {}
+    canonical: str | None = None
+    noindex: bool = False
+    nofollow: bool = False
+
+
+def extract_page(
+    body: bytes, *, content_type: str | None, url: Target, options: ExtractOptions
+) -> Extracted:
+    """Pure, and safe in a thread: most of its time is spent without the interpreter's lock.
+
+    Raises FetchFailed: `unsupported_content_type` for what is not text, `limit_reached` for
+    markup that is too costly to parse.
+    """
+    kind = content_types.kind_of(body, content_type)
+    text = charsets.decode(body, content_type)
+    if kind == "html":
+        return _from_html(text, url, options)
+    return _from_text(text, kind, options.formats)
+
+
+def _from_html(text: str, url: Target, options: ExtractOptions) -> Extracted:
+    tree = html.parse(text)
+    policy = options.policy
+    base = links.base_of(tree, url, policy=policy)
+    # Links and metadata first: what follows takes parts out of the tree.
+    page_links = links.find(tree, base, policy=policy, limit=options.max_links)
+    described = metadata.read(tree, base, policy=policy)
+    shown = _render(tree, base, options)
+    return Extracted(
+        title=described.title,
+        raw_html=text if "raw_html" in options.formats else None,
+        links=page_links.links,
+        refused_links=page_links.refused,
+        links_truncated=page_links.truncated,
+        metadata=described.values,
+        canonical=described.canonical,
+        noindex=described.noindex,
+        nofollow=described.nofollow,
+        **shown,
+    )
+
+
+def _render(tree: LexborHTMLParser, base: Target, options: ExtractOptions) -> dict[str, str]:
+    """The formats that are made of the reduced tree."""
+    if not options.formats & {"markdown", "html", "text"}:
+        return {}
+    reduce = main_content.reduce if options.only_main_content else main_content.strip_machinery
+    node = reduce(tree)
+    if node is not None and "html" in options.formats:
+        rewriting.make_absolute(node, base, policy=options.policy)
+    fragment = (node.html or "") if node is not None else ""
+    makers: dict[str, Callable[[], str]] = {
+        "markdown": lambda: markdown.from_html(fragment, base_url=base.url),
+        "html": lambda: fragment,
+        "text": lambda: markdown.plain_text(fragment),
+    }
+    return {name: make() for name, make in makers.items() if name in options.formats}
+
+
+def _from_text(text: str, kind: Kind, formats: frozenset[str]) -> Extracted:
+    is_code = kind in ("json", "xml")
+    as_markdown = markdown.fenced(text, kind) if is_code else text
+    return Extracted(
+        markdown=as_markdown if "markdown" in formats else None,
+        text=text if "text" in formats else None,
+    )

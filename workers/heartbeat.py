@@ -1,0 +1,69 @@
+"""Renews a run's lease, and tells the run when it must stop."""
+
+import asyncio
+
+import structlog
+
+from jobs import runs
+from jobs.runs import Lease, Renewal
+from runtime import clock, loops
+from runtime.database import Database
+from runtime.errors import Unavailable
+from workers.stop_signal import StopSignal
+
+log = structlog.get_logger()
+
+BEATS_A_LEASE = 3
+
+
+class Heartbeat:
+    """One run's proof of life. Trust counts from before each renewal was asked for."""
+
+    def __init__(
+        self, database: Database, lease: Lease, stop: StopSignal, *, lease_seconds: float
+    ) -> None:
+        self._database = database
+        self._lease = lease
+        self._stop = stop
+        self._lease_seconds = lease_seconds
+        self._trusted_until = clock.monotonic() + lease_seconds
+        self._nudge = asyncio.Event()
+
+    def look_now(self) -> None:
+        """Somebody has asked something of the job: beat at once."""
+        self._nudge.set()
+
+    async def beat(self, deadline_in_seconds: float) -> None:
+        """Beats until the run stops; ends itself when the lease is lost."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.call_later(max(0.0, deadline_in_seconds), self._stop.set, "deadline")
+        try:
+            while not self._stop.event.is_set():
+                await loops.wait(self._nudge, self._lease_seconds / BEATS_A_LEASE)
+                self._nudge.clear()
+                await self._beat_once()
+        finally:
+            deadline.cancel()
+
+    async def _beat_once(self) -> None:
+        asked_at = clock.monotonic()
+        try:
+            async with self._database.connection() as connection:
+                renewal = await runs.renew(
+                    connection, self._lease, lease_seconds=self._lease_seconds
+                )
+        except Unavailable:
+            if clock.monotonic() > self._trusted_until:
+                log.warning("lease_not_renewed")
+                self._stop.set("lease_lost")
+            return
+        self._trusted_until = asked_at + self._lease_seconds
+        self._heed(renewal)
+
+    def _heed(self, renewal: Renewal | None) -> None:
+        if renewal is None:
+            self._stop.set("lease_lost")
+        elif renewal.job_state == "cancelling":
+            self._stop.set("cancelled")
+        elif renewal.seconds_left <= 0:
+            self._stop.set("deadline")

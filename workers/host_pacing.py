@@ -1,0 +1,83 @@
+"""One pace per host for all workers, in Redis; each process's own where Redis is away."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from runtime import clock, ids, redis
+from runtime.redis import Signals
+from workers.engine.politeness import HostPace
+
+log = structlog.get_logger()
+
+COUNTED_SECONDS = 180
+"""A request whose worker died stops counting after this long; pages take 120 s at most."""
+HOSTS_MAX = 10_000
+TOKEN_LENGTH = 16
+
+
+class SharedGate:
+    """A HostGate over Redis."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._client = signals.client
+        self._script = signals.script(Path(__file__).with_suffix(".lua"))
+        self._fallback = LocalGate()
+
+    @asynccontextmanager
+    async def turn(self, host: str, pace: HostPace) -> AsyncGenerator[None]:
+        token = ids.random_text(TOKEN_LENGTH)
+        await self._take(host, pace, token)
+        try:
+            yield
+        finally:
+            await self._give_back(host, token)
+
+    async def wait(self, host: str, pace: HostPace) -> None:
+        uncounted = HostPace(interval_seconds=pace.interval_seconds, concurrency=0)
+        await self._take(host, uncounted, "")
+
+    async def _take(self, host: str, pace: HostPace, token: str) -> None:
+        while True:
+            try:
+                granted, wait_ms = await self._script.run(
+                    [f"pace:{{{host}}}", f"flight:{{{host}}}"],
+                    [
+                        round(pace.interval_seconds * 1000),
+                        pace.concurrency,
+                        token,
+                        COUNTED_SECONDS * 1000,
+                    ],
+                )
+            except redis.LOST as error:
+                log.warning("pace_kept_locally", host=host, error=str(error))
+                await self._fallback.wait(host, pace)
+                return
+            if wait_ms:
+                await asyncio.sleep(wait_ms / 1000)
+            if granted:
+                return
+
+    async def _give_back(self, host: str, token: str) -> None:
+        try:
+            await self._client.zrem(f"flight:{{{host}}}", token)
+        except redis.LOST as error:
+            log.warning("turn_not_given_back", host=host, error=str(error))
+
+
+class LocalGate:
+    """The interval of each host within this process, for as long as Redis is away."""
+
+    def __init__(self) -> None:
+        self._free_at: dict[str, float] = {}
+
+    async def wait(self, host: str, pace: HostPace) -> None:
+        now = clock.monotonic()
+        start = max(now, self._free_at.get(host, 0.0))
+        if len(self._free_at) >= HOSTS_MAX:
+            self._free_at = {name: free for name, free in self._free_at.items() if free > now}
+        self._free_at[host] = start + pace.interval_seconds
+        await asyncio.sleep(start - now)

@@ -1,0 +1,197 @@
+"""Settles finished pages in small batches, each in one transaction, its segment before it."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from accounting import metering, pricing, retention
+from jobs.outcomes import Facts, Found, PageOutcome
+from jobs.records import JobWarning
+from jobs.runs import Run
+from runtime import clock, ids
+from runtime.content import ContentStore
+from runtime.database import Connection, Database
+from workers import metrics
+from workers.engine.visit import Visit
+from workers.stop_signal import StopSignal
+
+log = structlog.get_logger()
+
+SEGMENT_NAME_LENGTH = 12
+FOUND_A_CALL = 2_000
+
+
+class LostRun(Exception):
+    """The job is not this run's any more; what it has not settled is thrown away."""
+
+
+class FlushRule(msgspec.Struct, frozen=True, kw_only=True):
+    """By size or by age, whichever comes first; a write is repeated for `patience_seconds`."""
+
+    pages: int
+    seconds: float
+    patience_seconds: float
+
+
+class PageSink:
+    """Collects one run's visits. One batch is written at a time, so that flushes keep order."""
+
+    def __init__(
+        self,
+        database: Database,
+        store: ContentStore,
+        run: Run,
+        rule: FlushRule,
+        stop: StopSignal,
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._run = run
+        self._rule = rule
+        self._stop = stop
+        self._waiting: list[Visit] = []
+        self._writing = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[bool] | None = None
+        self._on_settled: Callable[[], None] = lambda: None
+        self._facts = Facts()
+
+    def call_after_settling(self, listener: Callable[[], None]) -> None:
+        self._on_settled = listener
+
+    def tell(self, warning: JobWarning) -> None:
+        """A warning that goes out with the next batch."""
+        self._facts = msgspec.structs.replace(
+            self._facts, warnings=[*self._facts.warnings, warning]
+        )
+
+    def tell_round_limit(self) -> None:
+        self._facts = msgspec.structs.replace(self._facts, round_limit_met=True)
+
+    async def add(self, visit: Visit) -> None:
+        """Takes a page. Waits while a whole batch waits for the one being written."""
+        self._raise_failed_flush()
+        self._waiting.append(visit)
+        if len(self._waiting) >= self._rule.pages:
+            await self._flush_in_progress()
+            self._start_flush()
+        elif self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._rule.seconds, self._start_flush)
+
+    async def settle(self) -> bool:
+        """Writes all that waits; whether that was anything, or was being written when asked."""
+        self._raise_failed_flush()
+        waited = await self._flush_in_progress()
+        return await self._flush() or waited
+
+    async def tell_now(self) -> None:
+        """Sends out what was told since the last batch, where there is no page to go with it."""
+        facts, self._facts = self._facts, Facts()
+        await self.settle_found([], facts)
+
+    async def settle_found(self, found: list[Found], facts: Facts) -> None:
+        """Writes discovered URLs of no page, such as a sitemap's, in bounded calls."""
+        for start in range(0, len(found), FOUND_A_CALL) or [0]:
+            async with self._writing:
+                await self._write([], found[start : start + FOUND_A_CALL], facts)
+            facts = Facts()
+
+    async def close(self) -> None:
+        """Ends the timer and a flush; what is not settled is thrown away."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._flushing is not None:
+            self._flushing.cancel()
+            await asyncio.gather(self._flushing, return_exceptions=True)
+
+    def _start_flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.create_task(self._flush())
+
+    async def _flush_in_progress(self) -> bool:
+        """Waits for the batch being written, whether there was one; a cut-off waiter leaves it."""
+        if self._flushing is None or self._flushing.done():
+            return False
+        await asyncio.wait({self._flushing})
+        self._raise_failed_flush()
+        return True
+
+    def _raise_failed_flush(self) -> None:
+        if self._flushing is not None and self._flushing.done():
+            self._flushing.result()
+
+    async def _flush(self) -> bool:
+        """Writes what waits, in batches, until less than a batch has come meanwhile."""
+        wrote = False
+        async with self._writing:
+            while self._waiting:
+                batch = self._waiting[: self._rule.pages]
+                del self._waiting[: self._rule.pages]
+                facts, self._facts = self._facts, Facts()
+                await self._write(batch, [f for visit in batch for f in visit.found], facts)
+                wrote = True
+                self._on_settled()
+        return wrote
+
+    async def _write(self, batch: list[Visit], found: list[Found], facts: Facts) -> None:
+        began = clock.monotonic()
+        outcomes = await self._store_segment(batch)
+
+        async def call(connection: Connection) -> metering.Settled:
+            return await metering.settle_pages(
+                connection, self._run.lease, self._run.prices, outcomes, found, facts
+            )
+
+        answer = await self._database.repeat(call, seconds=self._rule.patience_seconds)
+        if answer != "settled":
+            metrics.LATE_PAGES.inc(len(batch))
+            self._stop.set("cancelled" if answer == "cancelled" else "lease_lost")
+            raise LostRun(answer)
+        if batch:
+            self._measure(outcomes, clock.monotonic() - began)
+
+    async def _store_segment(self, batch: list[Visit]) -> list[PageOutcome]:
+        """One object a batch, written before the transaction that names it."""
+        contents = [visit.content for visit in batch if visit.content is not None]
+        if not contents:
+            return [visit.outcome for visit in batch]
+        lease = self._run.lease
+        folder = retention.segment_prefix(lease.tenant_id, lease.job_id)
+        name = f"{folder}{lease.token}-{ids.random_text(SEGMENT_NAME_LENGTH)}"
+        await self._store.put(name, b"".join(contents))
+        return _placed(batch, name)
+
+    def _measure(self, outcomes: list[PageOutcome], seconds: float) -> None:
+        metrics.FLUSH_SECONDS.observe(seconds)
+        metrics.FLUSH_PAGES.observe(len(outcomes))
+        for outcome in outcomes:
+            metrics.PAGES.labels(outcome.status, outcome.reason or "").inc()
+            metrics.PAGE_SECONDS.observe((outcome.duration_ms or 0) / 1000)
+        credits = sum(
+            pricing.page_credits(outcome.status, self._run.prices) for outcome in outcomes
+        )
+        metrics.CREDITS_CHARGED.inc(credits)
+        log.debug("pages_settled", pages=len(outcomes), credits=credits)
+
+
+def _placed(batch: list[Visit], segment: str) -> list[PageOutcome]:
+    outcomes = []
+    offset = 0
+    for visit in batch:
+        if visit.content is None:
+            outcomes.append(visit.outcome)
+            continue
+        length = len(visit.content)
+        outcomes.append(
+            msgspec.structs.replace(
+                visit.outcome, segment=segment, segment_offset=offset, segment_length=length
+            )
+        )
+        offset += length
+    return outcomes

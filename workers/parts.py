@@ -1,0 +1,26 @@
+"""What all runs of one worker process share: connections, fetcher, robots, threads."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from jobs.addresses import AddressPolicy
+from runtime.content import ContentStore
+from runtime.database import Database
+from runtime.settings import Settings
+from workers.engine.fetch import Fetcher
+from workers.engine.politeness import HostGate
+from workers.engine.robots import RobotsCache
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """Made once when the process starts, closed when it ends."""
+
+    settings: Settings
+    database: Database
+    store: ContentStore
+    fetcher: Fetcher
+    robots: RobotsCache
+    gate: HostGate
+    executor: ThreadPoolExecutor
+    policy: AddressPolicy
