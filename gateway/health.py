@@ -55,9 +55,7 @@ async def readyz(
 @get("/metrics", include_in_schema=False, sync_to_thread=False)
 def read_metrics() -> Response[bytes]:
     """Counters and gauges of this process in Prometheus' text format."""
-    return Response(
-        prometheus_client.generate_latest(), media_type=METRICS_TYPE
-    )
+    return Response(prometheus_client.generate_latest(), media_type=METRICS_TYPE)
 
 
 async def _answers(database: Database) -> bool:

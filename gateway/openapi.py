@@ -4,11 +4,12 @@ from html import escape
 from typing import Any
 
 import msgspec
-from litestar import Request, get
+from litestar import Litestar, Request, get
 from litestar.enums import MediaType
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.routes import HTTPRoute
 from typing_extensions import override
 
 from gateway import problems
@@ -40,8 +41,7 @@ class DocumentPlugin(JsonRenderPlugin):
 
     @override
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        del request
-        return msgspec.json.encode(finished(openapi_schema))
+        return msgspec.json.encode(finished(openapi_schema, request.app))
 
 
 class PagePlugin(OpenAPIRenderPlugin):
@@ -52,8 +52,7 @@ class PagePlugin(OpenAPIRenderPlugin):
 
     @override
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        del request
-        return page(finished(openapi_schema)).encode()
+        return page(finished(openapi_schema, request.app)).encode()
 
 
 @get("/schema/style.css", include_in_schema=False, media_type=MediaType.CSS, sync_to_thread=False)
@@ -81,17 +80,16 @@ def config() -> OpenAPIConfig:
     )
 
 
-def finished(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with our errors in place of the framework's, on every operation."""
-    (schema,), parts = msgspec.json.schema_components(
-        [Problem], ref_template="#/components/schemas/{name}"
+def finished(document: dict[str, Any], app: Litestar) -> dict[str, Any]:
+    """The document with exact schemas, and our errors on every operation."""
+    _, schemas = msgspec.json.schema_components(
+        [Problem, *bodies(app)], ref_template="#/components/schemas/{name}"
     )
-    components = document.setdefault("components", {})
-    components.setdefault("schemas", {}).update(parts)
-    components["responses"] = {
+    document["components"]["schemas"].update(schemas)
+    document["components"]["responses"] = {
         "Problem": {
             "description": "What went wrong, with a stable code.",
-            "content": {problems.MEDIA_TYPE: {"schema": schema}},
+            "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
     }
     for path, item in document["paths"].items():
@@ -101,8 +99,22 @@ def finished(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def bodies(app: Litestar) -> set[Any]:
+    """What handlers take. The framework's own schemas lose the bounds of inner types."""
+    return {
+        handler.parsed_data_field.annotation
+        for route in app.routes
+        if isinstance(route, HTTPRoute)
+        for handler in route.route_handlers
+        if handler.parsed_data_field is not None
+    }
+
+
 def _finish_operation(path: str, operation: dict[str, Any]) -> None:
-    statuses = API_STATUSES if path.startswith(("/v1/", "/admin/")) else PUBLIC_STATUSES
+    is_public = not path.startswith(("/v1/", "/admin/"))
+    statuses = PUBLIC_STATUSES if is_public else API_STATUSES
+    if is_public:
+        operation["security"] = []
     for status in (*statuses, *STATUSES_OF_PATH.get(path, ())):
         operation["responses"][status] = PROBLEM
     if path == "/readyz":

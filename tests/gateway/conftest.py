@@ -17,6 +17,7 @@ from tests.support.database import DatabaseUrls
 from tests.support.processes import OwnProcess
 
 Client = Callable[..., httpx.AsyncClient]
+StartGateway = Callable[..., OwnProcess]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +58,7 @@ def gateway(
 
 
 @pytest.fixture
-def start_gateway(
-    gateway_settings: Settings, tmp_path: Path
-) -> Iterator[Callable[..., OwnProcess]]:
+def start_gateway(gateway_settings: Settings, tmp_path: Path) -> Iterator[StartGateway]:
     """Starts gateways with changed settings; they end with the test."""
     with ExitStack() as held:
 

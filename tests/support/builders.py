@@ -10,14 +10,15 @@ from accounting import keys, ledger, lots, metering, pricing, tenants
 from accounting.keys import CUSTOMER_SCOPES
 from accounting.ledger import Balance
 from accounting.lots import Grant
-from accounting.metering import Seed, Submission
+from accounting.metering import Facts, Found, PageOutcome, Seed, Submission
 from accounting.tenants import Plan, Tenant
-from jobs import urls
+from jobs import runs, urls
 from jobs.addresses import AddressPolicy
 from jobs.requests import CrawlRequest
-from jobs.vocabulary import Scope
+from jobs.runs import Run
+from jobs.vocabulary import PageStatus, Scope
 from runtime import ids
-from runtime.database import Database
+from runtime.database import Connection, Database
 
 KEY_ID = "testkey00000"
 OPEN = AddressPolicy.of(["127.0.0.0/8", "::1/128"])
@@ -94,3 +95,63 @@ async def balance_of(system: Database, tenant_id: UUID) -> Balance:
 
 def canonical(url: str) -> str:
     return urls.canonical_url(urls.parse_target(url, policy=OPEN))
+
+
+class Footprint(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant has in the tables that a submit writes."""
+
+    jobs: int
+    holds: int
+    transfers: int
+    available: int
+
+
+async def footprint(system: Database, tenant_id: UUID) -> Footprint:
+    async with system.snapshot() as snapshot:
+        row = await snapshot.fetchrow(
+            """
+            SELECT (SELECT count(*) FROM job WHERE tenant_id = $1) AS jobs,
+                   (SELECT count(*) FROM hold WHERE tenant_id = $1) AS holds,
+                   (SELECT count(*) FROM transfer WHERE tenant_id = $1) AS transfers,
+                   available
+            FROM account WHERE tenant_id = $1
+            """,
+            tenant_id,
+        )
+    assert row is not None
+    return msgspec.convert(dict(row), Footprint)
+
+
+async def claimed(connection: Connection, job_id: UUID, *, seconds: float = 60) -> Run:
+    """A run of this job, which must be the next that may start."""
+    run = await runs.claim_job(connection, "test-worker", lease_seconds=seconds)
+    while run is not None and run.lease.job_id != job_id:
+        run = await runs.claim_job(connection, "test-worker", lease_seconds=seconds)
+    assert run is not None, "the job was not given out"
+    return run
+
+
+async def finished_pages(
+    connection: Connection, run: Run, outcomes: Sequence[PageStatus], **fields: Any
+) -> None:
+    """Fetches nothing, but settles so many pages of a run with these outcomes; more are admitted."""
+    found = [
+        Found(key=urls.url_key(url).hex(), url=url, depth=1, source="link", found_on=0)
+        for url in (f"https://example.com/{number}" for number in range(1, len(outcomes)))
+    ]
+    await metering.settle_pages(connection, run.lease, run.prices, [], found, Facts())
+    claims = await runs.claim_pages(connection, run.lease, limit=len(outcomes), by_level=False)
+    settled = [
+        PageOutcome(
+            page_no=claim.page_no,
+            status=outcome,
+            reason=None if outcome == "succeeded" else "not_found",
+            http_status=200 if outcome == "succeeded" else 404,
+            **fields,
+        )
+        for claim, outcome in zip(
+            sorted(claims, key=lambda one: one.page_no), outcomes, strict=True
+        )
+    ]
+    answer = await metering.settle_pages(connection, run.lease, run.prices, settled, [], Facts())
+    assert answer == "settled"

@@ -21,6 +21,7 @@ _KEPT_INSIDE = {
 }
 # Old frameworks wrap a whole page in one form; a real form has less text than this.
 FORM_CHARACTERS = 500
+MAX_CLIMB = 32  # parents looked at: a deep page with many headers must not cost their product
 
 
 def strip_machinery(tree: LexborHTMLParser) -> LexborNode | None:
@@ -73,7 +74,9 @@ def _has_content(node: LexborNode) -> bool:
 
 def _is_inside(node: LexborNode, tags: frozenset[str]) -> bool:
     parent = node.parent if tags else None
-    while parent is not None:
+    for _ in range(MAX_CLIMB):
+        if parent is None:
+            return False
         if parent.tag in tags:
             return True
         parent = parent.parent

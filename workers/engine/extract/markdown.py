@@ -11,12 +11,15 @@ _NO_CLEANUP = PreprocessingOptions(enabled=False)
 
 def from_html(fragment: str, *, base_url: str) -> str:
     """Markdown with absolute links and images; pictures inlined as data: become their text."""
-    return _convert(fragment, base_url, "markdown")
+    # The first tier takes half the time, and gives the second one's text on trees that a parser
+    # wrote out again. Should it ever give nothing, the second one has the last word.
+    return _convert(fragment, base_url, "tier1") or _convert(fragment, base_url, "tier2")
 
 
 def plain_text(fragment: str) -> str:
     """The text with one blank line between blocks and no markup."""
-    return _convert(fragment, None, "plain")
+    # The first tier writes Markdown whatever it is asked for.
+    return _convert(fragment, None, "tier2", output="plain")
 
 
 def fenced(text: str, language: str) -> str:
@@ -26,19 +29,13 @@ def fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
-def _convert(fragment: str, base_url: str | None, output: str) -> str:
-    # The first tier takes half the time, and gives the second one's text on trees that a parser
-    # wrote out again. Should it ever give nothing, the second one has the last word.
-    for tier in ("tier1", "tier2"):
-        options = ConversionOptions(
-            base_url=base_url,
-            output_format=output,
-            extract_metadata=False,
-            inline_data_media="alt_text_only",
-            preprocessing=_NO_CLEANUP,
-            tier_strategy=tier,
-        )
-        content = convert(fragment, options).content
-        if content:
-            return content
-    return ""
+def _convert(fragment: str, base_url: str | None, tier: str, *, output: str = "markdown") -> str:
+    options = ConversionOptions(
+        base_url=base_url,
+        output_format=output,
+        extract_metadata=False,
+        inline_data_media="alt_text_only",
+        preprocessing=_NO_CLEANUP,
+        tier_strategy=tier,
+    )
+    return convert(fragment, options).content or ""

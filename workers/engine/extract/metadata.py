@@ -5,7 +5,7 @@ import msgspec
 from jobs.addresses import AddressPolicy
 from jobs.urls import Target
 from workers.engine.extract import html, links
-from workers.engine.extract.html import LexborHTMLParser
+from workers.engine.extract.html import LexborHTMLParser, LexborNode
 
 MAX_VALUE_CHARACTERS = 2_000
 MAX_CARD_VALUES = 100
@@ -77,9 +77,14 @@ def _gather(tree: LexborHTMLParser) -> _Gathered:
             _gather_meta(node.attributes, found)
         elif tag == "link":
             _gather_link(node.attributes, found)
-        elif not found.title:
+        elif not found.title and _names_the_page(node):
             found.title = html.collapse(node.text())[:MAX_VALUE_CHARACTERS]
     return found
+
+
+def _names_the_page(node: LexborNode) -> bool:
+    """A drawing has a title element too."""
+    return node.parent is not None and node.parent.tag in ("head", "body")
 
 
 def _gather_meta(attributes: _Attributes, found: _Gathered) -> None:

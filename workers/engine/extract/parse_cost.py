@@ -39,6 +39,8 @@ _ENDS = {
     "tr": ("td", "th", "tr"),
 }
 
+_MOST_LEFT_OUT = 3  # end tags in a row: of a cell, a row and an item
+
 
 def check(text: str) -> None:
     """Raises FetchFailed (`limit_reached`, `too_large`) for nesting that no real page has."""
@@ -85,11 +87,13 @@ def _is_drawn(opened: list[str], attributes: str) -> bool:
 
 def _close(opened: list[str], name: str) -> None:
     """An end tag that does not fit is ignored, as a parser may do the same."""
-    position = len(opened) - 1
-    while position >= 0 and opened[position] in _ENDS and opened[position] != name:
-        position -= 1
-    if position >= 0 and opened[position] == name:
-        del opened[position:]
+    for above in range(min(len(opened), _MOST_LEFT_OUT + 1)):
+        last = opened[-1 - above]
+        if last == name:
+            del opened[-1 - above :]
+            return
+        if last not in _ENDS:
+            return
 
 
 def _end_its_like(opened: list[str], name: str) -> None:

@@ -20,7 +20,7 @@ BASE = "https://example.com/docs/page"
         ("<ol start=3><li>x<ul><li>y</li></ul></li></ol>", "3. x\n   - y\n"),
         (
             "<table><tr><th>a</th></tr><tr><td>b|c</td></tr></table>",
-            "| a |\n| --- |\n| b\\|c |\n",
+            "| a    |\n| ---- |\n| b\\|c |\n",
         ),
         ("<blockquote><p>q</p></blockquote>", "> q\n"),
         ("<p>a<br>b</p>", "a  \nb\n"),

@@ -1,0 +1,1 @@
+"""The project's pages; three of them are made by docs/generate.py."""

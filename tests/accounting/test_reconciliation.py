@@ -1,0 +1,95 @@
+"""Each invariant notices its own kind of damage, and names the row."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from accounting import reconciliation
+from runtime import database
+from runtime.database import Database
+from runtime.embedded.postgres import EmbeddedPostgres
+from tests.support import builders, work
+from tests.support.database import DatabaseUrls
+
+DAMAGE = {
+    "available_is_the_ledgers": "UPDATE account SET available = available + 1",
+    "available_is_in_lots": "UPDATE lot SET remaining = remaining - 1 WHERE remaining > 1",
+    "held_is_in_open_holds": "UPDATE hold SET reserved = reserved + 1 WHERE state = 'open'",
+    "holds_match_their_entries": "UPDATE transfer SET amount = amount + 1 WHERE kind = 'charge'",
+    "holds_match_their_pages": "UPDATE page SET credits = credits + 1 WHERE credits > 0",
+    "charges_match_their_pages": "UPDATE page SET credits = 0, transfer_id = NULL",
+    "successes_cost_their_price": """UPDATE job SET prices = '{"page": 2}'""",
+    "counters_match_their_pages": "UPDATE job SET failed = failed + 1, admitted = admitted + 1",
+    "final_jobs_are_settled": "UPDATE hold SET state = 'open', closed_at = NULL",
+    "settled_jobs_are_final": """UPDATE job SET finished_at = NULL, completion_reason = NULL,
+        expires_at = NULL, state = 'running'""",
+    "every_job_has_its_hold": "DELETE FROM hold_allocation; DELETE FROM hold",
+    "allocations_match_their_holds": "UPDATE hold_allocation SET reserved = reserved + 1",
+    "no_balance_is_negative": "UPDATE transfer SET amount = 5000 WHERE kind = 'reserve'",
+    "fences_never_go_back": """UPDATE page SET fence = 9 WHERE transfer_id =
+        (SELECT min(transfer_id) FROM page)""",
+}
+PROVED_BY_CONSTRUCTION = {"accounts_sum_to_zero"}
+"""One row is one debit and one credit: no damage to rows can break it, only to the query."""
+
+
+@pytest_asyncio.fixture
+async def own(own_database_urls: DatabaseUrls) -> AsyncIterator[Database]:
+    pool = Database(own_database_urls.system, role=database.SYSTEM, size=4)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+async def some_history(own: Database) -> None:
+    """A finished job with two flushes, and one that runs."""
+    tenant = await builders.a_tenant(own, credits=1_000)
+    for _ in range(2):
+        await builders.a_job(own, tenant.tenant_id, max_pages=10)
+    for is_last in (False, True):
+        run = await work.claim(own)
+        await work.settle(own, run, found=[work.link(number) for number in range(3)])
+        await work.pages(own, run)
+        await work.settle(own, run, [work.ok(0), work.failed(1)])
+        await work.settle(own, run, [work.ok(2)])
+        if not is_last:
+            await work.finish(own, run)
+
+
+@pytest.mark.tampers
+@pytest.mark.parametrize("invariant", DAMAGE)
+async def test_damage_is_seen_and_named(
+    own: Database, own_database_urls: DatabaseUrls, postgres_server: EmbeddedPostgres, invariant
+) -> None:
+    await some_history(own)
+    assert await work.violations(own) == []
+
+    await damage(own_database_urls, postgres_server, DAMAGE[invariant])
+
+    broken = {verdict.invariant: verdict for verdict in await work.violations(own)}
+    assert invariant in broken
+    assert broken[invariant].first is not None
+    assert broken[invariant].first.detail
+
+
+def test_every_invariant_has_its_damage() -> None:
+    names = {name for name, _ in reconciliation.SQL.items()}
+
+    assert names == DAMAGE.keys() | PROVED_BY_CONSTRUCTION
+
+
+async def damage(urls: DatabaseUrls, server: EmbeddedPostgres, statements: str) -> None:
+    """Only a superuser with triggers and checks out of the way can do such a thing."""
+    connection = await database.connect(server.url(database=urls.system.split("@/")[1].split("?")[0]))
+    try:
+        await connection.execute("SET session_replication_role = replica")
+        checks = await connection.fetch(
+            "SELECT conrelid::regclass::text AS t, conname FROM pg_constraint "
+            "WHERE contype = 'c' AND connamespace = 'public'::regnamespace"
+        )
+        for row in checks:
+            await connection.execute(f"ALTER TABLE {row['t']} DROP CONSTRAINT {row['conname']}")
+        await connection.execute(statements)
+    finally:
+        await connection.close()
