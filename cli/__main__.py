@@ -2,7 +2,39 @@
 
 import rich_click as click
 
-from cli import demo, up
+from cli import (
+    crawl,
+    credits,
+    demo,
+    doctor,
+    jobs,
+    keys,
+    migrate,
+    processes,
+    reconcile,
+    results,
+    tenants,
+    up,
+)
+
+COMMANDS = (
+    up.up,
+    demo.demo,
+    doctor.doctor,
+    crawl.crawl,
+    jobs.jobs,
+    jobs.status,
+    results.results,
+    jobs.cancel,
+    credits.credits,
+    keys.key,
+    tenants.tenant,
+    reconcile.reconcile,
+    migrate.migrate,
+    processes.gateway,
+    processes.worker,
+    processes.ledger,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -10,8 +42,8 @@ def main() -> None:
     """Pagetoll: crawls that are metered by the page."""
 
 
-main.add_command(up.up)
-main.add_command(demo.demo)
+for command in COMMANDS:
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

@@ -10,7 +10,8 @@ import httpx
 import msgspec
 import rich_click as click
 
-from cli import up
+from cli import bills, up
+from cli.bills import Job
 from cli.supervisor import Process
 from cli.up import System
 from runtime import settings as configuration
@@ -23,42 +24,6 @@ SITE_LOOKS = 200
 LOOK_SECONDS = 0.25
 CALL_SECONDS = 10.0
 SHOWN_PAGES = 5
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    admitted: int
-    succeeded: int
-    failed: int
-    skipped: int
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    credits_reserved: int
-    credits_charged: int
-    credits_released: int
-    settlement_pending: bool
-
-
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What the demo reads of a job's status."""
-
-    job_id: str
-    state: str
-    completion_reason: str | None
-    progress: Progress
-    usage: Usage
-
-    @property
-    def is_settled(self) -> bool:
-        final = self.state in {"succeeded", "failed", "cancelled"}
-        return final and not self.usage.settlement_pending
-
-    @property
-    def is_right(self) -> bool:
-        """Whether it succeeded and its bill adds up."""
-        usage = self.usage
-        adds_up = usage.credits_reserved == usage.credits_charged + usage.credits_released
-        return self.state == "succeeded" and self.is_settled and adds_up
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +69,7 @@ def crawl(system: System, *, pages: int) -> Job | None:
         job = follow(system, client, msgspec.json.decode(answer.content, type=Job))
         if job is not None:
             show_pages(client, job)
-            click.echo(bill(job))
+            click.echo(bills.bill(job))
         return job
 
 
@@ -159,11 +124,7 @@ def follow(system: System, client: httpx.Client, job: Job) -> Job | None:
 
 
 def describe(job: Job) -> str:
-    at = job.progress
-    return (
-        f"  {job.state:<10} {at.succeeded} succeeded, {at.failed} failed, {at.skipped} skipped"
-        f" of {at.admitted} admitted"
-    )
+    return f"  {job.state:<10} {bills.describe(job)}"
 
 
 def show_pages(client: httpx.Client, job: Job) -> None:
@@ -172,13 +133,3 @@ def show_pages(client: httpx.Client, job: Job) -> None:
     click.echo("\nThe first pages:")
     for page in msgspec.json.decode(answer.content, type=Pages).items:
         click.echo(f"  {page.reason or page.status:<12} {page.credits} credits  {page.url}")
-
-
-def bill(job: Job) -> str:
-    usage = job.usage
-    return f"""
-The bill of job {job.job_id} ({job.state}, {job.completion_reason}):
-  credits reserved  {usage.credits_reserved:>6}
-  credits charged   {usage.credits_charged:>6}
-  credits released  {usage.credits_released:>6}
-"""

@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
@@ -92,7 +92,7 @@ def metrics_page() -> str:
     )
     for module in METRIC_MODULES:
         rows = [
-            (f"`{one.name}`", one.kind, ", ".join(one.labels) or "–", one.help)
+            (f"`{one.name}`", one.kind, ", ".join(one.labels) or "none", one.help)
             for one in metrics_of(module)
         ]
         text += (
@@ -112,7 +112,7 @@ def tree_page() -> str:
         "Tests mirror the packages: `tests/<package>/test_<module>.py`.\n"
     )
     for package in PACKAGES:
-        lines = [f"- `{name}` – {sentence}" for name, sentence in captions(package)]
+        lines = [f"- `{name}`: {sentence}" for name, sentence in captions(package)]
         text += f"\n### {package}/\n\n" + "\n".join(lines) + "\n"
     return text
 
@@ -211,7 +211,7 @@ def sql_caption(file: Path) -> str:
     return re.split(r"(?<=\.) ", " ".join(lines))[0]
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join(f"| {' | '.join(map(cell, line))} |\n" for line in lines)
 

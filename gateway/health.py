@@ -1,6 +1,6 @@
 """Liveness, readiness and metrics: /healthz, /readyz, /metrics."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
 from typing import Any
 
 import msgspec
@@ -39,12 +39,8 @@ async def readyz(
     request: Request[Any, Any, Any], database: Database, signals: Signals
 ) -> Response[Any]:
     """Whether PostgreSQL answers at the right schema, and Redis; 503 names what is missing."""
-    checks: dict[str, Callable[[], Awaitable[bool]]] = {
-        "postgresql": lambda: _answers(database),
-        "migrations": lambda: _is_migrated(database),
-        "redis": lambda: _hears(signals),
-    }
-    missing = [name for name, check in checks.items() if not await check()]
+    by_server = await asyncio.gather(_missing_of(database), _missing_of_redis(signals))
+    missing = [name for names in by_server for name in names]
     if not missing:
         return Response(Health(status="ready"))
     refusal = Refusal("backend_unavailable", f"Not ready: {', '.join(missing)}.", missing=missing)
@@ -58,24 +54,22 @@ def read_metrics() -> Response[bytes]:
     return Response(prometheus_client.generate_latest(), media_type=METRICS_TYPE)
 
 
-async def _answers(database: Database) -> bool:
+async def _missing_of(database: Database) -> list[str]:
+    """What of PostgreSQL is missing; without an answer nothing is known of its schema."""
     try:
         async with database.connection() as connection:
-            return bool(await connection.fetchval("SELECT true"))
+            return [] if await schema.is_current(connection) else ["migrations"]
     except Unavailable:
-        return False
+        return ["postgresql", "migrations"]
+    except Exception:
+        # A wrong name, password or grant is no lost connection, and as little ready.
+        log.exception("database_not_ready")
+        return ["postgresql", "migrations"]
 
 
-async def _is_migrated(database: Database) -> bool:
+async def _missing_of_redis(signals: Signals) -> list[str]:
     try:
-        async with database.connection() as connection:
-            return await schema.is_current(connection)
-    except Unavailable:
-        return False
-
-
-async def _hears(signals: Signals) -> bool:
-    try:
-        return bool(await signals.client.ping())
+        await signals.client.ping()
     except redis.LOST:
-        return False
+        return ["redis"]
+    return []

@@ -99,11 +99,9 @@ def render(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
             status=None if isinstance(error, ValidationException) else error.status_code,
             headers=dict(error.headers or {}),
         )
-    if not isinstance(error, Refusal):
+    if not isinstance(error, Refusal) or error.code not in STATUS_OF:
         log.error("request_failed", exc_info=error)
-        error = Refusal(
-            "internal_error", "The request could not be answered; nothing is known of why."
-        )
+        error = Refusal("internal_error", "The request failed; its request_id finds the reason.")
     return answer(request, error, headers=headers)
 
 
@@ -114,9 +112,11 @@ def answer(
     status: int | None = None,
     headers: dict[str, str],
 ) -> Response[bytes]:
+    """The refusal as a problem; `syntax` in its details means 400 and is no member."""
     details = dict(refusal.details)
+    is_syntax = details.pop("syntax", False)
     if status is None:
-        status = SYNTAX_STATUS if details.pop("syntax", False) else STATUS_OF[refusal.code]
+        status = SYNTAX_STATUS if is_syntax else STATUS_OF[refusal.code]
     if refusal.code == "unauthenticated":
         headers["WWW-Authenticate"] = "Bearer"
     if refusal.code == "rate_limited":

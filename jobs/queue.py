@@ -52,7 +52,7 @@ class Bell:
 
     async def close(self) -> None:
         if self._arq is not None:
-            await self._arq.aclose()
+            await self._arq.aclose(close_connection_pool=True)
 
 
 def arq_client(url: str) -> ArqRedis:

@@ -10,6 +10,9 @@ from runtime import database
 
 
 def run(connection: Connection) -> None:
+    # Two replicas that start together migrate one after the other; the lock ends with the session.
+    connection.exec_driver_sql("SELECT pg_advisory_lock(hashtext('pagetoll.schema'))")
+    connection.commit()
     context.configure(connection=connection, transaction_per_migration=True)
     with context.begin_transaction():
         context.run_migrations()

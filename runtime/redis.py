@@ -1,7 +1,7 @@
 """The Redis client, hints that something changed, and scripts; all of it may be lost."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import redis.asyncio as aioredis
@@ -36,7 +36,7 @@ class Signals:
         self.client = aioredis.Redis(connection_pool=connection_pool(url))
 
     async def close(self) -> None:
-        await self.client.aclose()
+        await self.client.aclose(close_connection_pool=True)
 
     async def hint(self, channel: str, text: str) -> bool:
         """Publishes a hint; False when Redis is away, which only costs the hearer time."""
@@ -56,7 +56,8 @@ class Signals:
         try:
             async with client.pubsub(ignore_subscribe_messages=True) as pubsub:
                 await pubsub.subscribe(*channels)
-                yield _messages(pubsub)
+                async with aclosing(_messages(pubsub)) as messages:
+                    yield messages
         finally:
             await client.aclose()
 

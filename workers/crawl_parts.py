@@ -88,7 +88,8 @@ async def read_sitemaps(parts: Parts, run: Run, made: RunParts) -> None:
     if not KINDS[run.kind].uses_sitemaps(request):
         return
     rules = await parts.robots.rules_for(made.start)
-    if rules.unreachable and request.robots == "obey":
+    guess = f"{made.start.origin}{sitemap.GUESSED_PATH}"
+    if request.robots == "obey" and not (rules.sitemaps or rules.allows(guess)):
         return
     await made.sink.settle_found([], Facts(phase="sitemap"))
     findings = await sitemap.discover(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli import demo
-from cli.demo import Job, Progress, Usage
+from cli import bills, demo
+from cli.bills import Job, Progress, Usage
 from runtime.settings import Settings
 
 
@@ -34,7 +34,7 @@ def test_any_other_job_is_not_right(job: Job) -> None:
 
 
 def test_the_bill_shows_what_was_reserved_charged_and_released() -> None:
-    lines = [line.split() for line in demo.bill(a_job()).splitlines() if "credits" in line]
+    lines = [line.split() for line in bills.bill(a_job()).splitlines() if "credits" in line]
 
     assert lines == [
         ["credits", "reserved", "5"],

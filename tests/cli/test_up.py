@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli.welcome import Welcome
 
 from cli import up
 from cli.up import StartFailed
+from cli.welcome import Welcome
 from runtime.settings import Settings
 
 WELCOME = Welcome(url="http://127.0.0.1:8000", tenant_key="pt_live_a", admin_key="pt_live_b")

@@ -166,7 +166,7 @@ async def test_a_bad_id_is_answered_as_an_unknown_one(
     method, path = call.split()
     unknown = await mine.request(method, path.format(f"/v1/jobs/{ids.new_id()}"))
     expected = problem_of(unknown, 404, "not_found")
-    for text in ("7", "not-a-uuid", "{%s}" % ids.new_id(), "%00", ids.new_id().hex):
+    for text in ("7", "not-a-uuid", f"{{{ids.new_id()}}}", "%00", ids.new_id().hex):
         answer = await mine.request(method, path.format(f"/v1/jobs/{text}"))
         assert {**answer.json(), "request_id": ""} == {**expected, "request_id": ""}
 

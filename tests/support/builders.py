@@ -134,7 +134,7 @@ async def claimed(connection: Connection, job_id: UUID, *, seconds: float = 60) 
 async def finished_pages(
     connection: Connection, run: Run, outcomes: Sequence[PageStatus], **fields: Any
 ) -> None:
-    """Fetches nothing, but settles so many pages of a run with these outcomes; more are admitted."""
+    """Settles pages of a run as if they had been fetched, admitting as many as are needed."""
     found = [
         Found(key=urls.url_key(url).hex(), url=url, depth=1, source="link", found_on=0)
         for url in (f"https://example.com/{number}" for number in range(1, len(outcomes)))

@@ -1,0 +1,358 @@
+"""A job from claim to finish against a real site, a real database and a real content store."""
+
+import asyncio
+
+import pytest
+
+from jobs.progress import adds_up
+from runtime.database import Database
+from tests.support.site import Site
+from tests.support.workers import crawl
+from workers.engine.extract import page as extraction
+from workers.parts import Parts
+
+
+def html(*links: str, title: str = "A page", text: str = "") -> str:
+    anchors = " ".join(f'<a href="{link}">{link}</a>' for link in links)
+    return (
+        f"<html><head><title>{title}</title></head>"
+        f"<body><main><h1>{title}</h1><p>{text or title}</p>{anchors}</main></body></html>"
+    )
+
+
+def a_small_site(site: Site) -> None:
+    site.page("/", html("/a", "/b#part", "/a?utm_source=x", "/a", title="Home"))
+    site.page("/a", html("/b", "/c", title="A"))
+    site.page("/b", html("/", title="B"))
+    site.page("/c", html("https://elsewhere.example/", title="C"))
+
+
+async def test_every_page_once_and_each_paid(app: Database, parts: Parts, site: Site) -> None:
+    a_small_site(site)
+
+    done = await crawl(app, parts, site.url)
+
+    assert done.outcomes() == {
+        site.url + path: "succeeded" for path in ("/", "/a", "/b", "/c")
+    }
+    assert sorted(site.paths) == ["/", "/a", "/b", "/c", "/robots.txt", "/sitemap.xml"]
+    assert (done.job.state, done.job.completion_reason, done.job.partial) == (
+        "succeeded",
+        "frontier_exhausted",
+        False,
+    )
+    usage = done.job.usage
+    assert (usage.credits_charged, usage.credits_released, usage.settlement_pending) == (
+        4,
+        46,
+        False,
+    )
+    assert (usage.fetch_attempts, usage.fetched_urls) == (4, 4)
+    assert adds_up(done.job.progress)
+    assert done.excluded == {"https://elsewhere.example/": "out_of_scope"}
+
+
+async def test_a_page_has_the_formats_that_were_asked_for(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html("/a", title="Home", text="Some words."))
+
+    done = await crawl(app, parts, site.url, formats=["markdown", "links", "metadata", "text"])
+
+    page = done.pages[site.url + "/"]
+    assert (page.title, page.http_status, page.depth, page.credits) == ("Home", 200, 0, 1)
+    assert page.markdown.startswith("# Home")
+    assert "Some words." in page.text
+    assert page.links == [{"url": site.url + "/a", "text": "/a", "rel": ""}]
+    assert page.content_type == "text/html; charset=utf-8"
+    assert "html" not in {name for name in ("html", "raw_html") if isinstance(getattr(page, name), str)}
+
+
+async def test_what_robots_txt_forbids_is_never_asked_for(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /private/\n", content_type="text/plain")
+    site.page("/", html("/private/a", "/open"))
+    site.page("/open", html(title="Open"))
+
+    done = await crawl(app, parts, site.url)
+
+    assert not [path for path in site.paths if path.startswith("/private")]
+    assert done.excluded == {site.url + "/private/a": "robots_disallowed"}
+    assert done.job.usage.credits_charged == 2
+
+
+async def test_a_start_url_that_robots_forbids_fails_the_job(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /\n", content_type="text/plain")
+
+    done = await crawl(app, parts, site.url)
+
+    assert (done.job.state, done.job.completion_reason) == ("failed", "upstream_failure")
+    assert done.job.error.reason == "robots_disallowed"
+    assert (done.job.usage.credits_charged, done.job.usage.credits_released) == (0, 50)
+    assert site.paths == ["/robots.txt"]
+
+
+async def test_robots_txt_that_fails_forbids_everything_and_says_so(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/robots.txt", status=500)
+    site.page("/", html())
+
+    done = await crawl(app, parts, site.url)
+
+    assert (done.job.state, done.job.error.reason) == ("failed", "upstream_error")
+    assert done.job.error.retryable
+    assert [warning.code for warning in done.job.warnings] == ["source_failed"]
+    assert done.job.warnings[0].source_id == site.url
+    assert "/" not in site.paths
+
+
+async def test_every_kind_of_failure_costs_nothing(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    async def never_answer(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    site.page("/", html("/404", "/500", "/429", "/403", "/hang", "/big", "/pdf", "/private", "/loop"))
+    for status in (404, 500, 429, 403):
+        site.page(f"/{status}", status=status)
+    site.handle("/hang", never_answer)
+    site.raw("/big", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\nContent-Type: text/html\r\n\r\n")
+    site.page("/pdf", b"%PDF-1.4", content_type="application/pdf")
+    site.redirect("/private", "http://10.0.0.1/")
+    site.redirect("/loop", "/loop")
+
+    done = await crawl(app, parts, site.url, page_timeout_seconds=1)
+
+    outcomes = {url.removeprefix(site.url): reason for url, reason in done.outcomes().items()}
+    assert outcomes == {
+        "/": "succeeded",
+        "/404": "not_found",
+        "/500": "upstream_error",
+        "/429": "rate_limited",
+        "/403": "blocked",
+        "/hang": "timeout",
+        "/big": "limit_reached",
+        "/pdf": "unsupported_content_type",
+        "/private": "blocked",
+        "/loop": "upstream_error",
+    }
+    assert (done.job.usage.credits_charged, done.job.usage.credits_released) == (1, 49)
+    assert (done.job.progress.failed, done.job.progress.skipped) == (8, 1)
+
+
+async def test_a_redirect_to_a_known_page_is_a_duplicate_and_not_followed(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html("/page", "/go"))
+    site.page("/page", html(title="Page"))
+    site.redirect("/go", "/page", 301)
+
+    done = await crawl(app, parts, site.url)
+
+    assert done.outcomes()[site.url + "/go"] == "duplicate"
+    assert site.paths.count("/page") == 1
+    assert done.job.usage.credits_charged == 2
+
+
+async def test_a_redirect_to_a_new_page_stands_for_it(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html("/go"))
+    site.redirect("/go", "/page", 301)
+    site.page("/page", html("/page", "/", title="Page"))
+
+    done = await crawl(app, parts, site.url)
+
+    page = done.pages[site.url + "/go"]
+    assert (page.status, page.final_url, page.title) == ("succeeded", site.url + "/page", "Page")
+    assert done.excluded == {site.url + "/page": "duplicate"}
+    assert site.paths.count("/page") == 1
+    assert adds_up(done.job.progress)
+
+
+async def test_a_redirect_out_of_scope_is_not_followed(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    async with Site("127.0.0.2") as elsewhere:
+        site.page("/", html("/out"))
+        site.redirect("/out", elsewhere.url + "/")
+        elsewhere.page("/", html())
+
+        done = await crawl(app, parts, site.url)
+
+        assert done.outcomes()[site.url + "/out"] == "out_of_scope"
+        assert elsewhere.visits == []
+
+
+async def test_a_start_url_that_leads_out_of_scope_says_where(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    async with Site("127.0.0.2") as elsewhere:
+        site.redirect("/", elsewhere.url + "/there")
+
+        done = await crawl(app, parts, site.url)
+
+        assert done.job.error.reason == "out_of_scope"
+        assert elsewhere.url + "/there" in done.job.error.message
+
+
+async def test_equal_bodies_are_paid_once(app: Database, parts: Parts, site: Site) -> None:
+    site.page("/", html("/a?x=1", "/a?x=2", "/a"))
+    for path in ("/a", "/a?x=1", "/a?x=2"):
+        site.page(path, html(title="The same"))
+
+    done = await crawl(app, parts, site.url)
+
+    assert sorted(done.outcomes().values()) == [
+        "duplicate",
+        "duplicate",
+        "succeeded",
+        "succeeded",
+    ]
+    assert done.job.usage.credits_charged == 2
+
+
+async def test_max_pages_is_exact_and_tells_what_it_left_out(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html(*(f"/{number}" for number in range(30))))
+    for number in range(30):
+        site.page(f"/{number}", html(title=f"Page {number}"))
+
+    done = await crawl(app, parts, site.url, max_pages=7)
+
+    assert len(done.pages) == 7
+    assert (done.job.completion_reason, done.job.partial) == ("page_limit", True)
+    assert list(done.excluded.values()) == ["limit_reached"] * 24
+    assert done.job.usage.credits_charged == 7
+
+
+def a_chain(site: Site, length: int) -> None:
+    site.page("/", html("/1", title="0"))
+    for number in range(1, length):
+        site.page(f"/{number}", html(f"/{number + 1}", title=str(number)))
+    site.page(f"/{length}", html(title=str(length)))
+
+
+async def test_max_depth_is_exact(app: Database, parts: Parts, site: Site) -> None:
+    a_chain(site, 5)
+
+    done = await crawl(app, parts, site.url, max_depth=2)
+
+    assert sorted(page.depth for page in done.pages.values()) == [0, 1, 2]
+    assert done.excluded == {site.url + "/3": "limit_reached"}
+    assert done.job.completion_reason == "frontier_exhausted"
+
+
+async def test_max_rounds_counts_levels(app: Database, parts: Parts, site: Site) -> None:
+    a_chain(site, 5)
+
+    done = await crawl(app, parts, site.url, max_rounds=2)
+
+    assert sorted(page.depth for page in done.pages.values()) == [0, 1]
+    assert (done.job.completion_reason, done.job.partial) == ("round_limit", True)
+
+
+def a_site_with_a_sitemap(site: Site) -> None:
+    site.page("/", html("/linked", title="Home"))
+    site.page("/linked", html(title="Linked"))
+    site.page("/listed", html("/deeper", title="Listed"))
+    site.page("/deeper", html(title="Deeper"))
+    site.page(
+        "/sitemap.xml",
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        f"<url><loc>{site.url}/listed</loc></url></urlset>",
+        content_type="application/xml",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sitemap", "paths"),
+    [
+        ("include", ["/", "/deeper", "/linked", "/listed"]),
+        ("only", ["/", "/listed"]),
+        ("skip", ["/", "/linked"]),
+    ],
+)
+async def test_sitemaps_are_included_alone_or_skipped(
+    app: Database, parts: Parts, site: Site, sitemap, paths
+) -> None:
+    a_site_with_a_sitemap(site)
+
+    done = await crawl(app, parts, site.url, sitemap=sitemap)
+
+    assert sorted(url.removeprefix(site.url) for url in done.pages) == paths
+
+
+async def test_a_sitemap_that_fails_is_a_warning_and_makes_the_job_partial(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/robots.txt", f"Sitemap: {site.url}/map.xml\n", content_type="text/plain")
+    site.page("/map.xml", status=503)
+    site.page("/", html())
+
+    done = await crawl(app, parts, site.url)
+
+    assert [warning.code for warning in done.job.warnings] == ["source_failed"]
+    assert (done.job.state, done.job.partial) == ("succeeded", True)
+
+
+async def test_patterns_bind_every_url_but_the_first(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html("/docs/a", "/docs/old/b", "/blog"))
+    for path in ("/docs/a", "/docs/old/b", "/blog"):
+        site.page(path, html(title=path))
+
+    done = await crawl(app, parts, site.url, include=["/docs/"], exclude=["/old/"])
+
+    assert sorted(url.removeprefix(site.url) for url in done.pages) == ["/", "/docs/a"]
+    assert set(done.excluded.values()) == {"out_of_scope"}
+
+
+async def test_the_customers_budget_is_a_ceiling(app: Database, parts: Parts, site: Site) -> None:
+    site.page("/", html(*(f"/{number}" for number in range(20))))
+    for number in range(20):
+        site.page(f"/{number}", html(title=f"Page {number}"))
+
+    done = await crawl(app, parts, site.url, max_credits=5)
+
+    assert (done.job.completion_reason, done.job.partial) == ("budget", True)
+    assert (done.job.usage.credits_reserved, done.job.usage.credits_charged) == (5, 5)
+    assert sorted(set(done.outcomes().values())) == ["budget_exhausted", "succeeded"]
+
+
+async def test_the_customers_headers_go_to_the_site(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html())
+
+    await crawl(app, parts, site.url, headers={"Accept-Language": "de"})
+
+    (visit,) = [visit for visit in site.visits if visit.path == "/"]
+    assert visit.headers["accept-language"] == "de"
+    assert visit.headers["user-agent"].startswith("PagetollBot/")
+
+
+async def test_a_fault_of_ours_on_one_page_fails_that_page(
+    app: Database, parts: Parts, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_small_site(site)
+    real = extraction.extract_page
+
+    def faulty(body, *, content_type, url, options):
+        if url.path == "/a":
+            raise RuntimeError("a fault")
+        return real(body, content_type=content_type, url=url, options=options)
+
+    monkeypatch.setattr(extraction, "extract_page", faulty)
+
+    done = await crawl(app, parts, site.url)
+
+    assert done.outcomes()[site.url + "/a"] == "internal_error"
+    assert done.job.state == "succeeded"
+    assert done.job.usage.credits_charged == 2
