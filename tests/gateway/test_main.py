@@ -1,7 +1,6 @@
 """Starting and stopping `python -m gateway`."""
 
 import asyncio
-import re
 import time
 from pathlib import Path
 
@@ -65,7 +64,7 @@ async def test_the_log_has_one_line_a_request_with_its_ids(
     key = await builders.a_key(system, tenant.tenant_id)
     job_id = await builders.a_job(system, tenant.tenant_id)
     await client(key).get(f"/v1/jobs/{job_id}", headers={"X-Request-Id": "look-at-me"})
-    (line,) = re.findall(r".*look-at-me.*", gateway.log)
+    (line,) = gateway.logged("look-at-me")
     for part in (
         '"event": "request_finished"',
         '"process": "gateway"',

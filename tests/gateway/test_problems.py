@@ -1,7 +1,6 @@
 """What a caller is told when something breaks here, and what is only in the log."""
 
 import asyncio
-import re
 
 from runtime import database
 from tests.gateway.conftest import Client, StartGateway
@@ -30,7 +29,7 @@ async def test_a_fault_of_ours_is_500_and_its_traceback_stays_in_the_log(
     problem = problem_of(answer, 500, "internal_error")
     assert problem["request_id"] == "broken-1"
     assert "job_status" not in answer.text
-    (line,) = re.findall(r'.*"request_failed".*', process.log)
+    (line,) = process.logged('"request_failed"')
     assert "broken-1" in line
     assert "Traceback" in line
     assert "job_status" in line

@@ -66,6 +66,14 @@ class OwnProcess:
                 return
         raise AssertionError(f"{self.module} did not answer:\n{self.log}")
 
+    def logged(self, text: str) -> list[str]:
+        """The log's lines with this text, once there is one; an answer may overtake its line."""
+        deadline = clock.monotonic() + START_SECONDS
+        while text not in self.log:
+            assert clock.monotonic() < deadline, f"{text!r} was not logged:\n{self.log}"
+            time.sleep(LOOK_SECONDS)
+        return [line for line in self.log.splitlines() if text in line]
+
     def stop(self) -> int:
         """SIGTERM, then the exit code; a process that stays is killed and fails the test."""
         if self.process.poll() is None:

@@ -103,7 +103,7 @@ class Discovery:
         rules = await self._robots.rules_for(target)
         if rules.unreachable:
             self._warn_of(target, rules.reason)
-            return FetchFailed(rules.failure or "upstream_error", "robots_unreachable")
+            return FetchFailed(rules.failure, rules.failure_detail or None)
         return None if rules.allows(target.url) else FetchFailed("robots_disallowed")
 
     def warn_once(self, code: WarningCode, message: str, source: str | None = None) -> None:

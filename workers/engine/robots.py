@@ -55,6 +55,7 @@ class RobotsRules(msgspec.Struct, frozen=True, kw_only=True):
     sitemaps: tuple[str, ...] = ()
     unreachable: bool = False
     failure: str = ""
+    failure_detail: str = ""
     reason: str = ""
     product_token: str = ""
     matcher: Protego | None = None
@@ -222,12 +223,14 @@ class RobotsCache:
             )
         except FetchFailed as failure:
             lasting = failure.reason == "blocked" or failure.detail == "redirects"
-            return _unreachable(failure.message, failure.reason), not lasting
+            return _unreachable(failure), not lasting
         if answer.status in _SUCCESS:
             return await self._parse(answer), False
         if answer.status in _UNAVAILABLE:
             return RobotsRules(), False
-        return _unreachable(f"The site answered {answer.status}.", "upstream_error"), True
+        message = f"The site answered {answer.status}."
+        refusal = FetchFailed("upstream_error", "robots_unreachable", message=message)
+        return _unreachable(refusal), True
 
     async def _parse(self, answer: Exchange) -> RobotsRules:
         if len(answer.body) <= PARSED_INLINE_BYTES:
@@ -243,7 +246,10 @@ def robots_target(target: Target) -> Target:
     return msgspec.structs.replace(target, url=f"{target.origin}{path}", path=path, query="")
 
 
-def _unreachable(why: str, failure: str) -> RobotsRules:
+def _unreachable(failure: FetchFailed) -> RobotsRules:
     return RobotsRules(
-        unreachable=True, failure=failure, reason=f"robots.txt could not be read. {why}"
+        unreachable=True,
+        failure=failure.reason,
+        failure_detail=failure.detail or "",
+        reason=f"robots.txt could not be read. {failure.message}",
     )
