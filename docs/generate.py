@@ -1,4 +1,4 @@
-"""Makes settings.md, metrics.md and tree.md from the code: python -m docs.generate [--check]."""
+"""Makes settings.md, metrics.md, tree.md from the code: python -m docs.generate [--check]."""
 
 import ast
 import inspect

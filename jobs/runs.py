@@ -121,6 +121,11 @@ async def known_content(connection: Connection, lease: Lease) -> set[bytes]:
     return {bytes(row["content_hash"]) for row in rows}
 
 
+async def was_left_out(connection: Connection, lease: Lease, key: bytes) -> bool:
+    """Whether a canonical key was excluded by a limit of the job, and by nothing else."""
+    return bool(await connection.fetchval(SQL.was_left_out, lease.tenant_id, lease.job_id, key))
+
+
 async def standing(connection: Connection, lease: Lease) -> Standing:
     row = await connection.fetchrow(SQL.standing, lease.tenant_id, lease.job_id)
     assert row is not None, "a leased job has its row"

@@ -28,6 +28,10 @@ SELECT content_hash FROM page
 WHERE tenant_id = :tenant_id AND job_id = :job_id AND state = 'succeeded'
   AND content_hash IS NOT NULL;
 
+-- name: was_left_out(tenant_id, job_id, key)
+SELECT EXISTS (SELECT FROM excluded_url WHERE tenant_id = :tenant_id AND job_id = :job_id
+               AND url_key = :key AND reason = 'limit_reached');
+
 -- name: standing(tenant_id, job_id)
 SELECT j.state, j.queued, j.in_flight, j.succeeded, j.page_limit_met, j.round_limit_met,
        h.reserved - h.charged - h.released AS outstanding, p.reason AS first_reason,

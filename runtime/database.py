@@ -1,15 +1,14 @@
 """The PostgreSQL pool: transaction() to write, snapshot() to read; the one door to asyncpg."""
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
 import msgspec
-import structlog
 
+from runtime import loops
 from runtime.errors import Unavailable
 
 # asyncpg's classes are generic only in its stubs, not at run time.
@@ -25,15 +24,12 @@ else:
 Row = asyncpg.Record
 T = TypeVar("T")
 
-log = structlog.get_logger()
-
 APP = "pagetoll_app"
 SYSTEM = "pagetoll_system"
 
 STATEMENT_SECONDS = 10
 CONNECT_SECONDS = 5
 ACQUIRE_SECONDS = 5
-RETRY_SECONDS_MAX = 1.0
 
 # After these nothing is known about a commit: the same call must be made again.
 LOST = (
@@ -122,18 +118,12 @@ class Database:
         `call` must be ONE statement, or open its own transaction: a connection lost in a commit
         means that the outcome is unknown, and the same call must find that out.
         """
-        until = asyncio.get_running_loop().time() + seconds
-        pause = 0.05
-        while True:
-            try:
-                async with self.connection() as connection:
-                    return await call(connection)
-            except Unavailable:
-                if asyncio.get_running_loop().time() + pause > until:
-                    raise
-                log.warning("database_call_repeated", pause_seconds=round(pause, 2))
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 # jitter is no secret
-            pause = min(pause * 2, RETRY_SECONDS_MAX)
+
+        async def attempt() -> T:
+            async with self.connection() as connection:
+                return await call(connection)
+
+        return await loops.repeat(attempt, seconds=seconds, what="database call")
 
 
 async def enter_tenant(connection: Connection, tenant_id: object) -> None:

@@ -3,12 +3,17 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import structlog
 
 from runtime.errors import Unavailable
 
 log = structlog.get_logger()
+T = TypeVar("T")
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
 
 
 async def every(
@@ -24,6 +29,22 @@ async def every(
             # A duty that meets a fault today must still be tried tomorrow; the log tells.
             log.exception("duty_failed", duty=name)
         await wait(stop, seconds * random.uniform(0.9, 1.1))  # noqa: S311 # jitter is no secret
+
+
+async def repeat(call: Callable[[], Awaitable[T]], *, seconds: float, what: str) -> T:
+    """Makes the same safe-to-repeat call again while it is Unavailable, so long at most."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + seconds
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return await call()
+        except Unavailable:
+            if clock() + pause > until:
+                raise
+            log.warning("call_repeated", what=what, pause_seconds=round(pause, 2))
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 # jitter is no secret
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
 async def wait(event: asyncio.Event, seconds: float) -> bool:

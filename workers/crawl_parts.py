@@ -54,6 +54,12 @@ async def assemble(
         delay_seconds=request.delay_seconds,
         is_unpaced=lambda target: _is_unpaced(parts, plan, request, target),
     )
+    frontier = JobFrontier(
+        parts.database,
+        run.lease,
+        by_level=discovery.is_by_level(request),
+        patience_seconds=parts.settings.lease_seconds,
+    )
     visit_parts = VisitParts(
         fetcher=parts.fetcher,
         pacing=pacing,
@@ -61,16 +67,12 @@ async def assemble(
         policy=parts.policy,
         executor=parts.executor,
         pack=results.pack,
+        was_left_out=frontier.was_left_out,
+        start=start,
         page_bytes_max=parts.settings.page_bytes_max,
         follow_links=kind.follows_links(request),
     )
     visitor = Visitor(request, visit_parts, known_content=known_content)
-    frontier = JobFrontier(
-        parts.database,
-        run.lease,
-        by_level=discovery.is_by_level(request),
-        patience_seconds=parts.settings.lease_seconds,
-    )
     crawl = Crawl(
         frontier,
         sink,

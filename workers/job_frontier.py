@@ -36,3 +36,8 @@ class JobFrontier:
             )
             for claim in claims
         ]
+
+    async def was_left_out(self, key: bytes) -> bool:
+        """Whether a limit of the job kept this URL out of the frontier."""
+        async with self._database.connection() as connection:
+            return await runs.was_left_out(connection, self._lease, key)

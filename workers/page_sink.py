@@ -10,7 +10,7 @@ from accounting import metering, pricing, retention
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobWarning
 from jobs.runs import Run
-from runtime import clock, ids
+from runtime import clock, ids, loops
 from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from workers import metrics
@@ -164,7 +164,12 @@ class PageSink:
         lease = self._run.lease
         folder = retention.segment_prefix(lease.tenant_id, lease.job_id)
         name = f"{folder}{lease.token}-{ids.random_text(SEGMENT_NAME_LENGTH)}"
-        await self._store.put(name, b"".join(contents))
+        segment = b"".join(contents)
+        await loops.repeat(
+            lambda: self._store.put(name, segment),
+            seconds=self._rule.patience_seconds,
+            what="content store",
+        )
         return _placed(batch, name)
 
     def _measure(self, outcomes: list[PageOutcome], seconds: float) -> None:

@@ -45,13 +45,17 @@ class JobRun:
     def shut_down(self) -> None:
         self._stop.set("shutdown")
 
-    async def run(self) -> None:
-        """Ends with the job finished, handed back, or lost; never raises but when cancelled."""
+    async def run(self) -> bool:
+        """Ends with the job finished, handed back, or lost; never raises but when cancelled.
+
+        False when a server that runs stand on was away: whoever claims next should wait a little.
+        """
         structlog.contextvars.bind_contextvars(
             job_id=str(self.job_id), tenant_id=str(self._run.lease.tenant_id)
         )
         metrics.QUEUE_AGE_SECONDS.observe(self._run.waited_seconds)
         log.info("run_started", kind=self._run.kind)
+        stands = True
         beating = asyncio.create_task(self._heartbeat.beat(self._run.seconds_left))
         try:
             ended = await self._crawl_to_the_end()
@@ -59,6 +63,7 @@ class JobRun:
             ended = await self._end_lost()
         except Unavailable as error:
             log.warning("run_given_up", why=str(error))
+            stands = False
             ended = await self._hand_back()
         except Exception:
             # A fault of ours ends this job, not the worker; the customer gets the credits back.
@@ -69,6 +74,7 @@ class JobRun:
             await asyncio.gather(beating, return_exceptions=True)
         metrics.RUNS_ENDED.labels(ended).inc()
         log.info("run_ended", how=ended)
+        return stands
 
     async def _crawl_to_the_end(self) -> str:
         sink = self._new_sink()

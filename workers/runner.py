@@ -6,7 +6,7 @@ from uuid import UUID
 import structlog
 
 from jobs import queue, runs
-from runtime import ids, loops, redis
+from runtime import clock, ids, loops, redis
 from runtime.errors import Unavailable
 from runtime.redis import Signals
 from workers import metrics
@@ -19,6 +19,7 @@ LOOK_SECONDS = 2.0
 """How long a free slot waits for a ring before it looks by itself."""
 OWNER_LENGTH = 16
 RELISTEN_SECONDS = 1.0
+GIVEN_UP_PAUSE_SECONDS = 10.0
 
 
 class Runner:
@@ -28,8 +29,9 @@ class Runner:
         self._parts = parts
         self._signals = signals
         self._slots = parts.settings.worker_slots
-        self._running: dict[UUID, tuple[JobRun, asyncio.Task[None]]] = {}
+        self._running: dict[UUID, tuple[JobRun, asyncio.Task[bool]]] = {}
         self._ring = asyncio.Event()
+        self._paused_until = 0.0
         # Random for each start, so that a restarted worker never keeps its former self alive.
         self.owner = f"worker-{ids.random_text(OWNER_LENGTH)}"
 
@@ -44,7 +46,7 @@ class Runner:
         try:
             while not stop.is_set():
                 self._ring.clear()
-                if len(self._running) < self._slots and await self._claim():
+                if self._has_room() and await self._claim():
                     continue
                 await loops.wait(self._ring, LOOK_SECONDS)
         finally:
@@ -52,6 +54,9 @@ class Runner:
             listening.cancel()
             stopping.cancel()
             await asyncio.gather(listening, stopping, return_exceptions=True)
+
+    def _has_room(self) -> bool:
+        return len(self._running) < self._slots and clock.monotonic() >= self._paused_until
 
     async def _ring_at(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -80,6 +85,9 @@ class Runner:
         metrics.RUNS.set(len(self._running))
         if not task.cancelled() and task.exception() is not None:
             log.error("run_crashed", job_id=str(job_id), exc_info=task.exception())
+        elif not task.cancelled() and not task.result():
+            # Claimed again at once, the job would fetch the same pages over and over.
+            self._paused_until = clock.monotonic() + GIVEN_UP_PAUSE_SECONDS
         self._ring.set()
 
     async def _listen(self) -> None:

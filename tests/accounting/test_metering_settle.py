@@ -1,4 +1,4 @@
-"""Settling: a page, its charge and its children commit together, once, under the lease alone."""
+"""Settling: a page, its charge and its children commit together, once, under the lease."""
 
 import asyncio
 from datetime import timedelta
@@ -55,9 +55,7 @@ async def test_a_batch_settled_again_changes_nothing(app: Database, system: Data
     assert (after.progress, after.usage) == (before.progress, before.usage)
 
 
-async def test_overlapping_batches_settle_only_what_is_new(
-    app: Database, system: Database
-) -> None:
+async def test_overlapping_batches_settle_only_what_is_new(app: Database, system: Database) -> None:
     _, run = await a_run(app, system, links=4)
     await work.settle(system, run, [work.ok(0), work.ok(1)])
 
@@ -204,9 +202,7 @@ async def test_a_late_page_of_a_final_job_is_neither_stored_nor_charged(
     assert await job_of(app, run) == before
 
 
-async def test_links_are_admitted_in_order_up_to_max_pages(
-    app: Database, system: Database
-) -> None:
+async def test_links_are_admitted_in_order_up_to_max_pages(app: Database, system: Database) -> None:
     _, run = await a_run(app, system, max_pages=3)
 
     await work.settle(system, run, [work.ok(0)], [work.link(number) for number in range(5)])
@@ -218,7 +214,7 @@ async def test_links_are_admitted_in_order_up_to_max_pages(
         "https://example.com/0",
         "https://example.com/1",
     }
-    assert await reasons(system, run) == {"limit_reached": 3}
+    assert await work.excluded(system, run) == {"limit_reached": 3}
 
 
 async def test_a_repeated_link_is_no_discovery(app: Database, system: Database) -> None:
@@ -233,7 +229,7 @@ async def test_a_repeated_link_is_no_discovery(app: Database, system: Database) 
 
     job = await job_of(app, run)
     assert (job.progress.discovered, job.progress.admitted) == (5, 4)
-    assert await reasons(system, run) == {"out_of_scope": 1}
+    assert await work.excluded(system, run) == {"out_of_scope": 1}
 
 
 async def test_beyond_twenty_times_max_pages_excluded_urls_are_counted_not_listed(
@@ -245,7 +241,7 @@ async def test_beyond_twenty_times_max_pages_excluded_urls_are_counted_not_liste
     await work.settle(system, run, found=strangers)
 
     assert (await job_of(app, run)).progress.discovery_excluded == 50
-    assert await reasons(system, run) == {"out_of_scope": 40}
+    assert await work.excluded(system, run) == {"out_of_scope": 40}
 
 
 async def test_a_flush_tells_phase_warnings_and_round_limit(
@@ -295,12 +291,3 @@ async def test_a_final_page_never_changes_but_for_its_content(
             "WHERE job_id = $1",
             run.lease.job_id,
         )
-
-
-async def reasons(system: Database, run) -> dict[str, int]:
-    async with system.connection() as connection:
-        rows = await connection.fetch(
-            "SELECT reason, count(*) AS n FROM excluded_url WHERE job_id = $1 GROUP BY 1",
-            run.lease.job_id,
-        )
-    return {row["reason"]: row["n"] for row in rows}

@@ -1,4 +1,4 @@
-"""The image: small, not root, only hash-checked wheels, no installer left, asked for its health."""
+"""The image: small, not root, hash-checked wheels, no installer left, asked for its health."""
 
 import re
 import tomllib

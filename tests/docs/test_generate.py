@@ -1,4 +1,4 @@
-"""The generated pages: what they are made of, and that hand-written ones agree with the code."""
+"""The generated pages: what they are made of; hand-written ones agree with the code."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Migrated databases of the throw-away server: one for each test module, copied from a template."""
+"""Migrated databases of the throw-away server: one a test module, copied from a template."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -142,3 +142,12 @@ async def site() -> AsyncIterator[Site]:
 @pytest.fixture
 def loopback_policy() -> AddressPolicy:
     return LOOPBACK
+
+
+def html(*links: str, title: str = "A page", text: str = "") -> str:
+    """A page with these links, each named by its own address."""
+    anchors = " ".join(f'<a href="{link}">{link}</a>' for link in links)
+    return (
+        f"<html><head><title>{title}</title></head>"
+        f"<body><main><h1>{title}</h1><p>{text or title}</p>{anchors}</main></body></html>"
+    )

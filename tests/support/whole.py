@@ -1,4 +1,4 @@
-"""The whole system as a newcomer starts it, and the bench site it crawls: all real processes."""
+"""The whole system as a newcomer starts it, and the bench site it crawls: real processes."""
 
 import json
 import os
@@ -90,9 +90,12 @@ class Whole:
         return [int(child) for child in listed if words in command_of(int(child))]
 
     def kill(self, words: str) -> None:
-        """kill -9 of the one child with these words."""
-        (pid,) = self.children(words)
-        os.kill(pid, signal.SIGKILL)
+        """kill -9 of the one child with these words, which the supervisor may just be starting."""
+        deadline = clock.monotonic() + START_SECONDS
+        while not (found := self.children(words)):
+            assert clock.monotonic() < deadline, f"no {words} was started:\n{self.log}"
+            time.sleep(LOOK_SECONDS)
+        os.kill(found[0], signal.SIGKILL)
 
     def get(self, path: str, **query: Any) -> Any:
         answer = self.http.get(path, params=query)
@@ -115,6 +118,19 @@ class Whole:
             if answer["next"] is None:
                 return found
             after = answer["next"]
+
+    def pages_so_far(self, job_id: str) -> set[str]:
+        """URLs of the final pages that a reader can have met by now."""
+        found: set[str] = set()
+        after = -1
+        while True:
+            answer = self.get(
+                f"/v1/jobs/{job_id}/results", after=after, limit=1000, include_content="false"
+            )
+            found |= {page["url"] for page in answer["items"]}
+            if not answer["items"]:
+                return found
+            after = answer["items"][-1]["index"]
 
     def _wait_for_connection(self) -> dict[str, str]:
         place = self.folder / "connection.json"

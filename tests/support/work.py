@@ -103,3 +103,13 @@ async def end_all(system: Database) -> None:
         )
         while await metering.sweep_overdue(connection, limit=100):
             pass
+
+
+async def excluded(system: Database, run: Run) -> dict[str, int]:
+    """How many URLs of a run's job were excluded for each reason."""
+    async with system.connection() as connection:
+        rows = await connection.fetch(
+            "SELECT reason, count(*) AS n FROM excluded_url WHERE job_id = $1 GROUP BY 1",
+            run.lease.job_id,
+        )
+    return {row["reason"]: row["n"] for row in rows}

@@ -7,6 +7,7 @@ import pytest
 from accounting import metering
 from jobs import runs
 from jobs.progress import adds_up
+from runtime import loops
 from runtime.content import ContentStore
 from runtime.database import Database
 from runtime.errors import Unavailable
@@ -143,9 +144,9 @@ async def test_a_shutdown_hands_the_job_back_and_nothing_settled_is_asked_for_ag
     assert handed_back.state == "running"
     assert handed_back.progress.in_flight == 0
     assert (done.job.state, done.job.usage.credits_charged) == ("succeeded", PAGES + 1)
-    assert {path: slow.site.paths.count(path) for path in slow.site.paths if path in done_early()} == {
-        path: 1 for path in done_early()
-    }
+    assert {
+        path: slow.site.paths.count(path) for path in slow.site.paths if path in done_early()
+    } == {path: 1 for path in done_early()}
 
 
 async def test_a_crash_repeats_only_what_was_not_committed(
@@ -178,6 +179,8 @@ async def test_a_content_store_that_fails_gives_the_job_back_uncharged(
 
     with monkeypatch.context() as patched:
         patched.setattr(ContentStore, "put", full)
+        # As if the store had been away for longer than a run is patient.
+        patched.setattr(loops, "FIRST_PAUSE_SECONDS", 3_600.0)
         await run_next(parts)
     handed_back = await work.status_of(app, tenant_id, job_id)
     await run_next(parts)

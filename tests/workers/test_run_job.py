@@ -6,18 +6,10 @@ import pytest
 
 from jobs.progress import adds_up
 from runtime.database import Database
-from tests.support.site import Site
+from tests.support.site import Site, html
 from tests.support.workers import crawl
 from workers.engine.extract import page as extraction
 from workers.parts import Parts
-
-
-def html(*links: str, title: str = "A page", text: str = "") -> str:
-    anchors = " ".join(f'<a href="{link}">{link}</a>' for link in links)
-    return (
-        f"<html><head><title>{title}</title></head>"
-        f"<body><main><h1>{title}</h1><p>{text or title}</p>{anchors}</main></body></html>"
-    )
 
 
 def a_small_site(site: Site) -> None:
@@ -32,9 +24,7 @@ async def test_every_page_once_and_each_paid(app: Database, parts: Parts, site: 
 
     done = await crawl(app, parts, site.url)
 
-    assert done.outcomes() == {
-        site.url + path: "succeeded" for path in ("/", "/a", "/b", "/c")
-    }
+    assert done.outcomes() == {site.url + path: "succeeded" for path in ("/", "/a", "/b", "/c")}
     assert sorted(site.paths) == ["/", "/a", "/b", "/c", "/robots.txt", "/sitemap.xml"]
     assert (done.job.state, done.job.completion_reason, done.job.partial) == (
         "succeeded",
@@ -65,7 +55,9 @@ async def test_a_page_has_the_formats_that_were_asked_for(
     assert "Some words." in page.text
     assert page.links == [{"url": site.url + "/a", "text": "/a", "rel": ""}]
     assert page.content_type == "text/html; charset=utf-8"
-    assert "html" not in {name for name in ("html", "raw_html") if isinstance(getattr(page, name), str)}
+    assert "html" not in {
+        name for name in ("html", "raw_html") if isinstance(getattr(page, name), str)
+    }
 
 
 async def test_what_robots_txt_forbids_is_never_asked_for(
@@ -110,17 +102,19 @@ async def test_robots_txt_that_fails_forbids_everything_and_says_so(
     assert "/" not in site.paths
 
 
-async def test_every_kind_of_failure_costs_nothing(
-    app: Database, parts: Parts, site: Site
-) -> None:
+async def test_every_kind_of_failure_costs_nothing(app: Database, parts: Parts, site: Site) -> None:
     async def never_answer(*_: object) -> None:
         await asyncio.Event().wait()
 
-    site.page("/", html("/404", "/500", "/429", "/403", "/hang", "/big", "/pdf", "/private", "/loop"))
+    site.page(
+        "/", html("/404", "/500", "/429", "/403", "/hang", "/big", "/pdf", "/private", "/loop")
+    )
     for status in (404, 500, 429, 403):
         site.page(f"/{status}", status=status)
     site.handle("/hang", never_answer)
-    site.raw("/big", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\nContent-Type: text/html\r\n\r\n")
+    site.raw(
+        "/big", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\nContent-Type: text/html\r\n\r\n"
+    )
     site.page("/pdf", b"%PDF-1.4", content_type="application/pdf")
     site.redirect("/private", "http://10.0.0.1/")
     site.redirect("/loop", "/loop")
@@ -216,104 +210,6 @@ async def test_equal_bodies_are_paid_once(app: Database, parts: Parts, site: Sit
     assert done.job.usage.credits_charged == 2
 
 
-async def test_max_pages_is_exact_and_tells_what_it_left_out(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    site.page("/", html(*(f"/{number}" for number in range(30))))
-    for number in range(30):
-        site.page(f"/{number}", html(title=f"Page {number}"))
-
-    done = await crawl(app, parts, site.url, max_pages=7)
-
-    assert len(done.pages) == 7
-    assert (done.job.completion_reason, done.job.partial) == ("page_limit", True)
-    assert list(done.excluded.values()) == ["limit_reached"] * 24
-    assert done.job.usage.credits_charged == 7
-
-
-def a_chain(site: Site, length: int) -> None:
-    site.page("/", html("/1", title="0"))
-    for number in range(1, length):
-        site.page(f"/{number}", html(f"/{number + 1}", title=str(number)))
-    site.page(f"/{length}", html(title=str(length)))
-
-
-async def test_max_depth_is_exact(app: Database, parts: Parts, site: Site) -> None:
-    a_chain(site, 5)
-
-    done = await crawl(app, parts, site.url, max_depth=2)
-
-    assert sorted(page.depth for page in done.pages.values()) == [0, 1, 2]
-    assert done.excluded == {site.url + "/3": "limit_reached"}
-    assert done.job.completion_reason == "frontier_exhausted"
-
-
-async def test_max_rounds_counts_levels(app: Database, parts: Parts, site: Site) -> None:
-    a_chain(site, 5)
-
-    done = await crawl(app, parts, site.url, max_rounds=2)
-
-    assert sorted(page.depth for page in done.pages.values()) == [0, 1]
-    assert (done.job.completion_reason, done.job.partial) == ("round_limit", True)
-
-
-def a_site_with_a_sitemap(site: Site) -> None:
-    site.page("/", html("/linked", title="Home"))
-    site.page("/linked", html(title="Linked"))
-    site.page("/listed", html("/deeper", title="Listed"))
-    site.page("/deeper", html(title="Deeper"))
-    site.page(
-        "/sitemap.xml",
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-        f"<url><loc>{site.url}/listed</loc></url></urlset>",
-        content_type="application/xml",
-    )
-
-
-@pytest.mark.parametrize(
-    ("sitemap", "paths"),
-    [
-        ("include", ["/", "/deeper", "/linked", "/listed"]),
-        ("only", ["/", "/listed"]),
-        ("skip", ["/", "/linked"]),
-    ],
-)
-async def test_sitemaps_are_included_alone_or_skipped(
-    app: Database, parts: Parts, site: Site, sitemap, paths
-) -> None:
-    a_site_with_a_sitemap(site)
-
-    done = await crawl(app, parts, site.url, sitemap=sitemap)
-
-    assert sorted(url.removeprefix(site.url) for url in done.pages) == paths
-
-
-async def test_a_sitemap_that_fails_is_a_warning_and_makes_the_job_partial(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    site.page("/robots.txt", f"Sitemap: {site.url}/map.xml\n", content_type="text/plain")
-    site.page("/map.xml", status=503)
-    site.page("/", html())
-
-    done = await crawl(app, parts, site.url)
-
-    assert [warning.code for warning in done.job.warnings] == ["source_failed"]
-    assert (done.job.state, done.job.partial) == ("succeeded", True)
-
-
-async def test_patterns_bind_every_url_but_the_first(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    site.page("/", html("/docs/a", "/docs/old/b", "/blog"))
-    for path in ("/docs/a", "/docs/old/b", "/blog"):
-        site.page(path, html(title=path))
-
-    done = await crawl(app, parts, site.url, include=["/docs/"], exclude=["/old/"])
-
-    assert sorted(url.removeprefix(site.url) for url in done.pages) == ["/", "/docs/a"]
-    assert set(done.excluded.values()) == {"out_of_scope"}
-
-
 async def test_the_customers_budget_is_a_ceiling(app: Database, parts: Parts, site: Site) -> None:
     site.page("/", html(*(f"/{number}" for number in range(20))))
     for number in range(20):
@@ -356,3 +252,32 @@ async def test_a_fault_of_ours_on_one_page_fails_that_page(
     assert done.outcomes()[site.url + "/a"] == "internal_error"
     assert done.job.state == "succeeded"
     assert done.job.usage.credits_charged == 2
+
+
+async def test_the_customers_headers_go_to_no_other_origin(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    async with Site("127.0.0.2") as elsewhere:
+        site.page("/", html(elsewhere.url + "/", "/same"))
+        site.page("/same", html(title="Same"))
+        elsewhere.page("/", html(title="Elsewhere"))
+
+        await crawl(app, parts, site.url, scope="any", headers={"Authorization": "secret"})
+
+        sent = {visit.path: visit.headers.get("authorization") for visit in site.visits}
+        assert (sent["/"], sent["/same"]) == ("secret", "secret")
+        assert {visit.headers.get("authorization") for visit in elsewhere.visits} == {None}
+        assert "/" in elsewhere.paths
+
+
+async def test_a_redirect_to_a_page_that_a_limit_left_out_is_followed(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html("/go", "/page"))
+    site.redirect("/go", "/page")
+    site.page("/page", html(title="Page"))
+
+    done = await crawl(app, parts, site.url, max_pages=2)
+
+    assert done.excluded == {site.url + "/page": "limit_reached"}
+    assert done.pages[site.url + "/go"].title == "Page"

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
 import msgspec
@@ -58,7 +58,10 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VisitParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What visits of one job go through; `pack` runs in a thread of `executor`."""
+    """What visits of one job go through; `pack` runs in a thread of `executor`.
+
+    `was_left_out` tells of a known key whether only a limit of the job kept its URL out.
+    """
 
     fetcher: Fetcher
     pacing: Pacing
@@ -66,6 +69,8 @@ class VisitParts(msgspec.Struct, frozen=True, kw_only=True):
     policy: AddressPolicy
     executor: Executor
     pack: Callable[[Content], bytes]
+    was_left_out: Callable[[bytes], Awaitable[bool]]
+    start: Target
     page_bytes_max: int
     follow_links: bool
 
@@ -131,7 +136,7 @@ class Visitor:
                 raise FetchFailed(excluded, f"redirected to {hop.url}"[:500])
             key = self._discovery.key(hop)
             if key != own_key:
-                if self._discovery.is_known(key):
+                if self._discovery.is_known(key) and not await self._parts.was_left_out(key):
                     raise FetchFailed("duplicate", f"redirected to {hop.url}"[:500])
                 self._discovery.remember(key)
                 aliases.append(hop)
@@ -141,10 +146,14 @@ class Visitor:
             return await self._parts.fetcher.follow(
                 target,
                 on_hop=on_hop,
-                headers=self._headers,
+                headers=self._headers_for(target),
                 timeout_seconds=self._request.page_timeout_seconds,
                 limit_bytes=self._parts.page_bytes_max,
             )
+
+    def _headers_for(self, target: Target) -> tuple[tuple[str, str], ...]:
+        """The customer's headers may hold secrets: they go to the start URL's origin alone."""
+        return self._headers if target.origin == self._parts.start.origin else ()
 
     async def _read(self, task: PageTask, answer: Exchange) -> Visit:
         failure = fetch.status_failure(answer)
