@@ -1,4 +1,4 @@
-"""Proves every balance from the entries alone; names the first row that breaks each invariant."""
+"""Proves every balance from the entries alone; names the first row that breaks a rule."""
 
 from uuid import UUID
 

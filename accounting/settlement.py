@@ -1,4 +1,4 @@
-"""Closes the holds of finished jobs that a crash left open, and starts their retention clock."""
+"""Closes holds of finished jobs that a crash left open; starts their retention clock."""
 
 import msgspec
 import structlog

@@ -68,9 +68,10 @@ def crawl(api: Api, path: Path | None, as_json: bool, **options: object) -> None
 
     Exit codes: 0 succeeded, 1 refused or unreachable, 3 failed, 4 cancelled.
     """
-    with opened(path) as file, Interrupts() as interrupts:
-        response = submit(api, msgspec.convert(options, Asked))
-        job = watch(api, response, interrupts)
+    asked = msgspec.convert(options, Asked)
+    with opened(path) as file:
+        with Interrupts() as interrupts:
+            job = watch(api, submit(api, asked), interrupts)
         show(api, job, as_json=as_json)
         if file is not None:
             count = output.write_lines(file, results.pages(api, job.job_id))

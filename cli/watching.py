@@ -116,7 +116,9 @@ def patiently(api: Api, method: str, job_id: str) -> httpx.Response:
         try:
             return api.ask(method, f"/v1/jobs/{job_id}")
         except CallFailed as error:
-            if not error.passing or clock.monotonic() > deadline:
+            if not error.passing:
+                raise
+            if clock.monotonic() > deadline:
                 raise CallFailed(f"{error} Job {job_id} goes on.", code=error.code) from error
         time.sleep(POLL_SECONDS_MAX)
 

@@ -1,4 +1,4 @@
-"""Every error as application/problem+json (RFC 9457) with a stable code and the request's id."""
+"""Every error as problem+json (RFC 9457) with a stable code and the request's id."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Requests a minute by tenant: one GCRA script in Redis, and a local one while Redis is away."""
+"""Requests a minute by tenant: GCRA in Redis, and a local one while Redis is away."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rings for a committed job; finds committed jobs nobody rang for. A lost ring costs time only."""
+"""Rings for a committed job; finds jobs nobody rang for. A lost ring costs time only."""
 
 from uuid import UUID
 

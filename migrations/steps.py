@@ -1,4 +1,4 @@
-"""Runs one step's .sql file through the raw asyncpg connection, inside Alembic's transaction."""
+"""Runs a step's .sql file through the raw asyncpg connection, in Alembic's transaction."""
 
 from pathlib import Path
 from typing import Any

@@ -9,7 +9,17 @@ from runtime import ids
 from runtime.database import Database
 from tests.support import builders, work
 
-TABLES = ("tenant", "api_key", "account", "lot", "transfer", "hold", "hold_allocation", "job", "page")
+TABLES = (
+    "tenant",
+    "api_key",
+    "account",
+    "lot",
+    "transfer",
+    "hold",
+    "hold_allocation",
+    "job",
+    "page",
+)
 
 
 async def two_tenants(app: Database, system: Database):
@@ -71,9 +81,7 @@ async def test_reads_are_keyed_by_tenant(app: Database, system: Database) -> Non
     (mine, my_job), (theirs, their_job) = await two_tenants(app, system)
     async with app.snapshot(mine) as snapshot:
         found, _ = await status.newest(snapshot, mine, JobFilter(), after=None, limit=10)
-        entries = await ledger.entries(
-            snapshot, theirs, ledger.EntryFilter(), after=0, limit=10
-        )
+        entries = await ledger.entries(snapshot, theirs, ledger.EntryFilter(), after=0, limit=10)
 
     assert [job.job_id for job in found] == [my_job]
     assert entries == []

@@ -43,8 +43,8 @@ async def test_the_secret_is_not_stored(system: Database) -> None:
         lambda key: key[:-1],
         lambda key: key + "A",
         lambda key: key.upper(),
-        lambda key: "",
-        lambda key: "pt_live_" + "0" * 12 + "_" + "0" * 43,
+        lambda _: "",
+        lambda _: "pt_live_" + "0" * 12 + "_" + "0" * 43,
         lambda key: key + "\n",
     ],
 )

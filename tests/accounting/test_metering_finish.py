@@ -75,7 +75,7 @@ async def test_finishing_again_changes_nothing(app: Database, system: Database) 
 
 
 @pytest.mark.parametrize(
-    ("reason", "succeeded", "state", "partial", "leftover"),
+    "end",
     [
         ("deadline", 1, "succeeded", True, "timeout"),
         ("deadline", 0, "failed", False, "timeout"),
@@ -86,8 +86,9 @@ async def test_finishing_again_changes_nothing(app: Database, system: Database) 
     ],
 )
 async def test_each_end_has_its_state_and_its_leftovers(
-    app: Database, system: Database, reason, succeeded, state, partial, leftover
+    app: Database, system: Database, end
 ) -> None:
+    reason, succeeded, state, partial, leftover = end
     tenant_id, run = await a_run(app, system, succeeded=succeeded)
 
     await work.finish(system, run, reason)
@@ -130,9 +131,7 @@ async def test_a_job_not_started_in_thirty_minutes_fails_word_for_word(
     assert (await builders.balance_of(system, tenant_id)).available == 1_000
 
 
-async def test_a_job_that_waited_29_minutes_is_left_alone(
-    app: Database, system: Database
-) -> None:
+async def test_a_job_that_waited_29_minutes_is_left_alone(app: Database, system: Database) -> None:
     _, job_id = await a_job(app, system)
     await work.move_time(system, job_id, created_at=29, queue_limit_at=29, deadline_at=29)
 
@@ -212,9 +211,7 @@ async def test_cancelling_a_final_job_is_no_change(app: Database, system: Databa
     assert await work.status_of(app, tenant_id, run.lease.job_id) == before
 
 
-async def test_a_cancel_whose_worker_is_dead_ends_at_once(
-    app: Database, system: Database
-) -> None:
+async def test_a_cancel_whose_worker_is_dead_ends_at_once(app: Database, system: Database) -> None:
     tenant_id, run = await a_run(app, system)
     await work.move_time(system, run.lease.job_id, lease_until=5)
 
@@ -265,6 +262,6 @@ async def test_a_final_job_never_changes(app: Database, system: Database) -> Non
     await work.finish(system, run)
 
     for change in ("state = 'failed'", "succeeded = 0", "completion_reason = 'deadline'"):
-        with pytest.raises(Exception, match="refused|violates"):
+        with pytest.raises(Exception, match=r"refused|violates"):
             async with system.transaction() as tx:
                 await tx.execute(f"UPDATE job SET {change} WHERE job_id = $1", run.lease.job_id)

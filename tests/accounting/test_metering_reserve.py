@@ -192,9 +192,7 @@ async def test_the_customers_own_ceiling_is_all_that_is_held(
 ) -> None:
     tenant = await builders.a_tenant(system, credits=100)
 
-    made = await enqueue(
-        app, builders.a_submission(tenant.tenant_id, max_pages=50, max_credits=7)
-    )
+    made = await enqueue(app, builders.a_submission(tenant.tenant_id, max_pages=50, max_credits=7))
 
     assert made.credits_reserved == 7
     assert (await builders.balance_of(system, tenant.tenant_id)).held == 7

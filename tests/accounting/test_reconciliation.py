@@ -81,7 +81,8 @@ def test_every_invariant_has_its_damage() -> None:
 
 async def damage(urls: DatabaseUrls, server: EmbeddedPostgres, statements: str) -> None:
     """Only a superuser with triggers and checks out of the way can do such a thing."""
-    connection = await database.connect(server.url(database=urls.system.split("@/")[1].split("?")[0]))
+    name = urls.system.split("@/")[1].split("?")[0]
+    connection = await database.connect(server.url(database=name))
     try:
         await connection.execute("SET session_replication_role = replica")
         checks = await connection.fetch(

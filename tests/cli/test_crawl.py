@@ -126,7 +126,19 @@ def test_a_job_that_is_gone_ends_the_command(api: ScriptedApi, run: Run) -> None
     result = run("crawl", SITE, "--max-pages", "5")
 
     assert result.exit_code == 1
-    assert "(not_found)" in result.stderr
+    assert result.stderr.endswith("pagetoll: There is no such job. (not_found)\n")
+
+
+def test_a_gateway_that_stays_away_leaves_the_job_to_itself(
+    api: ScriptedApi, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "PATIENCE_SECONDS", 0.0)
+    scripted(api, problem(503, "backend_unavailable", "The service is not complete now."))
+
+    result = run("crawl", SITE, "--max-pages", "5")
+
+    assert result.exit_code == 1
+    assert result.stderr.endswith("Job 0193 goes on. (backend_unavailable)\n")
 
 
 def test_a_bill_that_is_open_after_the_end_is_waited_for(api: ScriptedApi, run: Run) -> None:

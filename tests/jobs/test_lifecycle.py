@@ -50,7 +50,9 @@ def test_why_an_empty_frontier_ends_a_job(succeeded, page_limit, round_limit, re
 async def test_sql_and_table_agree_on_every_end(system: Database) -> None:
     """The expressions of end_job_v1, fed with every reason, against the Python rule."""
     async with system.connection() as connection:
-        source = await connection.fetchval("SELECT prosrc FROM pg_proc WHERE proname = 'end_job_v1'")
+        source = await connection.fetchval(
+            "SELECT prosrc FROM pg_proc WHERE proname = 'end_job_v1'"
+        )
         state_rule = source.split("state =")[1].split("partial =")[0].strip().rstrip(",")
         partial_rule = source.split("partial =")[1].split("completion_reason =")[0].strip()
         for reason, succeeded, failed_source in itertools.product(REASONS, (0, 1), (False, True)):

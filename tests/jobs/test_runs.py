@@ -166,7 +166,7 @@ async def test_by_level_the_next_level_waits_for_the_last_page_of_this_one(
 
 
 async def test_a_page_that_kills_its_worker_fails_alone(app: Database, system: Database) -> None:
-    """Two deaths with a batch, two alone: then it is the page, and its neighbours are not blamed."""
+    """Two deaths with a batch, two alone: then it is the page, and no neighbour is blamed."""
     run = await a_run(app, system, links=3)
     await work.pages(system, run)
     for _ in range(2):
@@ -197,9 +197,7 @@ async def test_a_page_that_kills_its_worker_fails_alone(app: Database, system: D
     assert dict(row) == {"reason": "internal_error", "detail": "killed_its_worker"}
 
 
-async def test_what_earlier_runs_know_is_known_to_the_next(
-    app: Database, system: Database
-) -> None:
+async def test_what_earlier_runs_know_is_known_to_the_next(app: Database, system: Database) -> None:
     run = await a_run(app, system, links=2)
     await work.settle(system, run, found=[work.link(9, excluded="out_of_scope")])
     await work.pages(system, run)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.records import Progress
 from jobs import progress as counters
+from jobs.records import Progress
 from tests.support.processes import free_port
 from tests.support.whole import BenchSite, Whole
 

@@ -1,4 +1,4 @@
-"""Names and addresses checked at the moment of connecting, when no answer can change any more."""
+"""Names and addresses checked at the moment of connecting, when nothing can change."""
 
 import asyncio
 import ipaddress

@@ -11,7 +11,6 @@ from workers.engine.robots import RobotsRules
 SUITES = Path(os.environ.get("PAGETOLL_SUITES", "../shared/suites")) / "robots"
 HOST = "http://example.com"
 EVERYONE_OUT = b"User-agent: *\nDisallow: /\n"
-SERVER_ERROR = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 
 
 def parse(text, token="pagetoll"):
