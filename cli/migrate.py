@@ -73,9 +73,7 @@ async def _revision_at(url: str) -> str | None:
     try:
         connection = await database.connect(url)
         try:
-            if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
-                return None
-            known: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+            known = await schema.current(connection)
         finally:
             await connection.close()
     except (*database.LOST, ValueError) as error:

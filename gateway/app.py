@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import structlog
 from litestar import Litestar, Router
 from litestar.connection import ASGIConnection
 from litestar.di import Provide
@@ -28,6 +29,8 @@ from runtime.content import ContentStore
 from runtime.database import Database
 from runtime.redis import Signals
 from runtime.settings import Settings
+
+log = structlog.get_logger()
 
 BODY_BYTES_MAX = 256 * 1024
 END_SECONDS = 5.0
@@ -153,4 +156,5 @@ def served() -> ASGIApp:
     process.die_with_parent()
     chosen = settings.load()
     process.prepare(chosen, "gateway")
+    log.info("process_started")
     return Exchanges(create_app(chosen))

@@ -25,6 +25,8 @@ LEASES_FREED = Counter(
     "pagetoll_leases_freed_total", "Leases of silent runs that the watchdog freed."
 )
 JOBS_OVERDUE = Counter("pagetoll_jobs_overdue_total", "Jobs that the watchdog ended.", ["reason"])
+for _reason in ("deadline", "cancelled"):
+    JOBS_OVERDUE.labels(_reason)  # from zero, so that the first one shows as an increase
 RINGS_REPEATED = Counter(
     "pagetoll_rings_repeated_total", "Rings for waiting jobs that nobody had heard."
 )

@@ -54,11 +54,11 @@ async def read(connection: Connection, tenant_id: UUID, job_id: UUID) -> Job:
 
 
 async def content_is_gone(connection: Connection, tenant_id: UUID, job_id: UUID) -> bool:
-    """Whether retention or a purge has deleted the job's content; raises JobNotFound."""
+    """Whether the time of the job's content is over, by PostgreSQL's clock; raises JobNotFound."""
     row = await connection.fetchrow(SQL.one, tenant_id, job_id)
     if row is None:
         raise JobNotFound
-    return row["content_deleted_at"] is not None
+    return bool(row["content_gone"])
 
 
 async def newest(

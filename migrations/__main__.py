@@ -12,8 +12,7 @@ USAGE = "usage: python -m migrations upgrade|downgrade|status [REVISION]"
 async def status(url: str) -> str:
     connection = await database.connect(url)
     try:
-        known = await connection.fetchval("SELECT to_regclass('alembic_version')")
-        current = known and await connection.fetchval("SELECT version_num FROM alembic_version")
+        current = await schema.current(connection)
     finally:
         await connection.close()
     return f"database: {current or 'empty'}, code: {schema.head()}"

@@ -36,10 +36,12 @@ def head() -> str:
     return revision
 
 
-async def is_current(connection: Connection) -> bool:
-    """Whether the database has this code's schema and functions, or newer ones."""
-    known = await connection.fetchval("SELECT version_num FROM alembic_version")
-    return known is not None and known >= head()
+async def current(connection: Connection) -> str | None:
+    """The database's revision; None where it is empty."""
+    if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+        return None
+    known: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    return known
 
 
 async def _with_connection(url: str, work: Callable[[Connection], Awaitable[object]]) -> None:

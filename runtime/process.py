@@ -38,7 +38,6 @@ def prepare(loaded: Settings, name: str) -> None:
     logging.configure(loaded, process=name)
     if loaded.networks:
         log.warning("guard_opened", allow_networks=loaded.allow_networks)
-    log.info("process_started")
 
 
 def serve_metrics(host: str, port: int) -> None:
@@ -60,4 +59,5 @@ async def _until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    log.info("process_started")
     await main(loaded, stop)

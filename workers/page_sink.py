@@ -74,18 +74,18 @@ class PageSink:
         """Takes a page. Waits while a whole batch waits for the one being written."""
         self._raise_failed_flush()
         self._waiting.append(visit)
-        if len(self._waiting) >= self._rule.pages:
+        if not self._is_short():
             await self._flush_in_progress()
+        if self._is_short():
+            self._set_timer()
+        else:
             self._start_flush()
-        elif self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._rule.seconds, self._start_flush)
 
     async def settle(self) -> bool:
         """Writes all that waits; whether that was anything, or was being written when asked."""
         self._raise_failed_flush()
         waited = await self._flush_in_progress()
-        return await self._flush() or waited
+        return await self._flush(whole_batches=False) or waited
 
     async def tell_now(self) -> None:
         """Sends out what was told since the last batch, where there is no page to go with it."""
@@ -107,6 +107,11 @@ class PageSink:
             self._flushing.cancel()
             await asyncio.gather(self._flushing, return_exceptions=True)
 
+    def _set_timer(self) -> None:
+        if self._waiting and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._rule.seconds, self._start_flush)
+
     def _start_flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -126,18 +131,22 @@ class PageSink:
         if self._flushing is not None and self._flushing.done():
             self._flushing.result()
 
-    async def _flush(self) -> bool:
-        """Writes what waits, in batches, until less than a batch has come meanwhile."""
+    async def _flush(self, *, whole_batches: bool = True) -> bool:
+        """Writes what waits; what comes meanwhile is left for the timer if less than a batch."""
         wrote = False
         async with self._writing:
-            while self._waiting:
+            while self._waiting and not (wrote and whole_batches and self._is_short()):
                 batch = self._waiting[: self._rule.pages]
                 del self._waiting[: self._rule.pages]
                 facts, self._facts = self._facts, Facts()
                 await self._write(batch, [f for visit in batch for f in visit.found], facts)
                 wrote = True
                 self._on_settled()
+        self._set_timer()
         return wrote
+
+    def _is_short(self) -> bool:
+        return len(self._waiting) < self._rule.pages
 
     async def _write(self, batch: list[Visit], found: list[Found], facts: Facts) -> None:
         began = clock.monotonic()

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 import structlog
+from arq.connections import ArqRedis
 from arq.worker import Worker, func
 
 from jobs import queue
-from runtime import redis
 from workers.runner import Runner
 
 log = structlog.get_logger()
@@ -23,27 +23,28 @@ RESTART_SECONDS = 1.0
 async def serve(redis_url: str, runner: Runner, stop: asyncio.Event) -> None:
     """Answers arq's rings until `stop`; arq ends on a lost Redis, and is begun again."""
     while not stop.is_set():
-        worker = _worker(redis_url, runner)
+        client = queue.arq_client(redis_url)
+        worker = _worker(client, runner)
         serving = asyncio.create_task(worker.async_run())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         serving.cancel()
         ended = await asyncio.gather(serving, return_exceptions=True)
-        await _close(worker)
+        await _close(worker, client)
         if not stop.is_set():
             log.warning("arq_begun_again", error=str(ended[0]))
             await asyncio.sleep(RESTART_SECONDS)
 
 
-def _worker(redis_url: str, runner: Runner) -> Worker:
+def _worker(client: ArqRedis, runner: Runner) -> Worker:
     async def ring(ctx: dict[Any, Any], *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG001 # arq's signature
         runner.ring()
 
     return Worker(
         functions=[func(ring, name=queue.RING, keep_result=0, timeout=RING_SECONDS)],
         queue_name=queue.ARQ_QUEUE,
-        redis_pool=queue.arq_client(redis_url),
+        redis_pool=client,
         handle_signals=False,
         poll_delay=POLL_SECONDS,
         max_jobs=RINGS_AT_ONCE,
@@ -55,8 +56,9 @@ def _worker(redis_url: str, runner: Runner) -> Worker:
     )
 
 
-async def _close(worker: Worker) -> None:
-    try:
-        await worker.close()
-    except redis.LOST as error:
-        log.warning("arq_not_closed", error=str(error))
+async def _close(worker: Worker, client: ArqRedis) -> None:
+    """Not by arq's own close(), which asks the lost Redis first and uses what redis-py retired."""
+    for task in worker.tasks.values():
+        task.cancel()
+    await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
+    await client.aclose(close_connection_pool=True)

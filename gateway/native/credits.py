@@ -1,8 +1,5 @@
 """GET /v1/credits and its entries: what a tenant has, what moved and why."""
 
-from datetime import datetime
-from uuid import UUID
-
 import msgspec
 from litestar import Router, get
 from litestar.di import Provide
@@ -10,6 +7,7 @@ from litestar.di import Provide
 from accounting import ledger
 from accounting.keys import Principal
 from accounting.ledger import Balance, Entry, EntryFilter, EntryKind
+from accounting.lots import Lot
 from gateway.native import parameters
 from gateway.native.parameters import Time, Window
 from runtime.database import Database
@@ -24,18 +22,6 @@ class Charged(msgspec.Struct, frozen=True, kw_only=True):
     lifetime: int
 
 
-class CreditLot(msgspec.Struct, frozen=True, kw_only=True):
-    """Credits that came together and expire together; the soonest to expire are spent first."""
-
-    lot_id: UUID
-    source: str
-    amount: int
-    remaining: int
-    expires_at: datetime | None
-    priority: int
-    created_at: datetime
-
-
 class Credits(msgspec.Struct, frozen=True, kw_only=True):
     """granted - adjusted_out = available + held + (charged.lifetime - refunded) + expired."""
 
@@ -46,7 +32,7 @@ class Credits(msgspec.Struct, frozen=True, kw_only=True):
     expired: int
     granted: int
     adjusted_out: int
-    lots: list[CreditLot]
+    lots: list[Lot]
 
 
 class EntryList(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +89,7 @@ def shown(balance: Balance) -> Credits:
         expired=balance.expired,
         granted=balance.granted,
         adjusted_out=balance.adjusted_out,
-        lots=msgspec.convert(balance.lots, list[CreditLot], from_attributes=True),
+        lots=balance.lots,
     )
 
 

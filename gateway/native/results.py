@@ -15,7 +15,6 @@ from gateway.native.parameters import Limit
 from jobs import lifecycle, results, status
 from jobs.records import Job, Page, StoredPage
 from jobs.vocabulary import PageStatus, State
-from runtime import clock
 from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from runtime.errors import Refusal
@@ -92,10 +91,7 @@ async def read_results(
 async def _read_job(tx: Connection, tenant_id: UUID, job_id: UUID, *, content: bool) -> Job:
     """The job; raises Refusal `result_expired` where content is asked for that is gone."""
     job = await status.read(tx, tenant_id, job_id)
-    if not content:
-        return job
-    expired = not isinstance(job.expires_at, msgspec.UnsetType) and job.expires_at <= clock.now()
-    if expired or await status.content_is_gone(tx, tenant_id, job_id):
+    if content and await status.content_is_gone(tx, tenant_id, job_id):
         raise Refusal(
             "result_expired",
             "The content of this job is no longer kept; its pages can be read without it.",

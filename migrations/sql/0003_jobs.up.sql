@@ -161,7 +161,9 @@ CREATE VIEW job_status WITH (security_invoker = true) AS
 SELECT j.tenant_id, j.job_id, j.parent_job_id, j.kind, j.state, j.phase, j.cancel_requested,
        j.partial, j.created_at, j.updated_at, j.started_at, j.finished_at, j.deadline_at,
        CASE WHEN h.state = 'closed' THEN j.expires_at END AS expires_at,
-       j.completion_reason, j.error, j.warnings, j.tags, j.metadata, j.content_deleted_at,
+       j.completion_reason, j.error, j.warnings, j.tags, j.metadata,
+       j.content_deleted_at IS NOT NULL
+           OR (h.state = 'closed' AND j.expires_at <= now()) AS content_gone,
        j.discovery_excluded + j.admitted AS discovered, j.discovery_excluded, j.admitted,
        j.queued, j.in_flight, j.succeeded, j.failed, j.skipped,
        j.fetch_attempts, j.fetched_urls, j.browser_renders,

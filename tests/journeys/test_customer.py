@@ -131,3 +131,13 @@ def test_a_second_start_finds_everything_again(servers_folder: Path, bench: Benc
         assert second.keys["tenant_key"] == keys["tenant_key"]
         assert second.get(f"/v1/jobs/{job['job_id']}") == job
         assert second.pages(job["job_id"]) == pages
+
+
+def test_with_arq_switched_off_the_main_job_is_the_same(
+    servers_folder: Path, bench: BenchSite
+) -> None:
+    with Whole(servers_folder / "no-arq", arq="off") as whole:
+        job = watch(whole, whole.submit(bench.base + "/", max_pages=60)["job_id"])
+
+        assert (job["state"], job["completion_reason"]) == ("succeeded", "page_limit")
+        assert job["usage"]["credits_charged"] == job["progress"]["succeeded"]

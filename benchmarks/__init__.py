@@ -1,0 +1,1 @@
+"""Measures the system against Scrapy and a bare loop: python -m benchmarks."""
