@@ -151,7 +151,8 @@ DECLARE
     affordable bigint;
     level integer := 2147483647;
     suspects boolean := false;
-    taken integer;
+    picked integer;
+    taken integer := 0;
 BEGIN
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.lease_token <> p_token OR j.state <> 'running' OR j.deadline_at <= now() THEN
@@ -170,17 +171,19 @@ BEGIN
         SELECT min(p.depth) INTO level FROM page p WHERE p.tenant_id = p_tenant
             AND p.job_id = p_job AND p.state IN ('queued', 'in_flight');
     END IF;
-    RETURN QUERY
-    WITH next AS MATERIALIZED (
+    -- One by one: a join is planned with old statistics, and then reads the whole job each time.
+    FOR picked IN
         SELECT p.page_no FROM page p
         WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.state = 'queued'
           AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
         ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0)
-    )
-    UPDATE page AS p SET state = 'in_flight', attempts = p.attempts + 1, fence = p_token
-    FROM next WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = next.page_no
-    RETURNING p.page_no, p.url, p.depth, p.attempts, p.source;
-    GET DIAGNOSTICS taken = ROW_COUNT;
+    LOOP
+        RETURN QUERY
+        UPDATE page AS p SET state = 'in_flight', attempts = p.attempts + 1, fence = p_token
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = picked
+        RETURNING p.page_no, p.url, p.depth, p.attempts, p.source;
+        taken := taken + 1;
+    END LOOP;
     IF taken > 0 THEN
         UPDATE job SET queued = queued - taken, in_flight = in_flight + taken,
                        fetch_attempts = fetch_attempts + taken, updated_at = now()
@@ -249,10 +252,11 @@ BEGIN
     ), fresh AS MATERIALIZED (
         SELECT f.*, row_number() OVER (PARTITION BY excluded IS NULL ORDER BY place) AS rank
         FROM found f
+        -- OFFSET 0 keeps both a look-up for each URL; a join would read all that the job has.
         WHERE NOT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
-                          AND p.url_key = f.key)
+                          AND p.url_key = f.key OFFSET 0)
           AND NOT EXISTS (SELECT FROM excluded_url e WHERE e.tenant_id = p_tenant
-                          AND e.job_id = p_job AND e.url_key = f.key)
+                          AND e.job_id = p_job AND e.url_key = f.key OFFSET 0)
     ), admitted AS (
         INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source, found_on)
         SELECT p_tenant, p_job, j.admitted + rank - 1, url, key, depth, source, found_on
