@@ -54,20 +54,34 @@ BEGIN
     VALUES (p_tenant, 'grant', 'issued', 'available', p_amount, p_lot, 'grant:' || p_op_key, p_meta);
     UPDATE account SET available = available + p_amount, version = version + 1
     WHERE tenant_id = p_tenant;
+    PERFORM tell_low_credits_v1(p_tenant);
     RETURN QUERY SELECT 'granted', p_lot;
 END
 $$;
 
 -- Binds credits to a hold, soonest-expiring lots first; the caller has locked the account.
-CREATE OR REPLACE FUNCTION open_hold_v1(p_tenant uuid, p_hold uuid, p_amount bigint)
-RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION open_hold_v1(
+    p_tenant uuid, p_hold uuid, p_amount bigint, p_ceiling bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO hold (tenant_id, hold_id, reserved, ceiling)
+    VALUES (p_tenant, p_hold, p_amount, p_ceiling);
+    PERFORM fund_hold_v1(p_tenant, p_hold, p_amount, 'reserve:' || p_hold);
+    PERFORM tell_low_credits_v1(p_tenant);
+END
+$$;
+
+-- The credits of a hold, or of a further tranche of it: out of the balance, out of the lots.
+CREATE OR REPLACE FUNCTION fund_hold_v1(
+    p_tenant uuid, p_hold uuid, p_amount bigint, p_op_key text
+) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     source lot;
     needed bigint := p_amount;
     taken bigint;
-    place integer := 0;
+    place integer := (SELECT coalesce(max(position), 0) FROM hold_allocation
+                      WHERE tenant_id = p_tenant AND hold_id = p_hold);
 BEGIN
-    INSERT INTO hold (tenant_id, hold_id, reserved) VALUES (p_tenant, p_hold, p_amount);
     IF p_amount = 0 THEN
         RETURN;
     END IF;
@@ -94,8 +108,20 @@ BEGIN
             USING ERRCODE = 'PT500';
     END IF;
     INSERT INTO transfer (tenant_id, kind, debit, credit, amount, hold_id, op_key)
-    VALUES (p_tenant, 'reserve', 'available', 'held', p_amount, p_hold, 'reserve:' || p_hold);
+    VALUES (p_tenant, 'reserve', 'available', 'held', p_amount, p_hold, p_op_key);
 END
+$$;
+
+-- Credits ran low: the tenant is told once, and again only after they had been enough.
+CREATE OR REPLACE FUNCTION tell_low_credits_v1(p_tenant uuid) RETURNS void LANGUAGE sql AS $$
+    WITH changed AS (
+        UPDATE account SET told_low = available < low_at
+        WHERE tenant_id = p_tenant AND low_at IS NOT NULL AND told_low <> (available < low_at)
+        RETURNING available, low_at, told_low
+    )
+    INSERT INTO notice (tenant_id, kind, detail)
+    SELECT p_tenant, 'credits.low', jsonb_build_object('available', available, 'low_at', low_at)
+    FROM changed WHERE told_low
 $$;
 
 -- Gives back what a hold will not charge, to the last-funded lots first. What returns to a lot that
@@ -130,6 +156,7 @@ BEGIN
         RAISE EXCEPTION 'hold % cannot give back %', p_hold, p_amount USING ERRCODE = 'PT500';
     END IF;
     UPDATE hold SET released = released + p_amount WHERE tenant_id = p_tenant AND hold_id = p_hold;
+    PERFORM uncommit_budgets_v1(p_tenant, p_hold, p_amount);
     UPDATE account SET available = available + p_amount, version = version + 1
     WHERE tenant_id = p_tenant;
     PERFORM expire_lots_v1(p_tenant);
@@ -173,18 +200,22 @@ $$;
 -- A job and its hold begin together: the replay of an earlier submit, or the job, its hold over the
 -- tenant's lots, the reserve transfer and the seed URLs; or a refusal that has moved nothing.
 -- The account's lock makes the twin of a submit wait here and then read the winner.
-CREATE OR REPLACE FUNCTION reserve_v1(p_tenant uuid, p_job jsonb, p_credits bigint, p_seeds jsonb)
-RETURNS TABLE (outcome text, found_job uuid, available_credits bigint) LANGUAGE plpgsql AS $$
+-- p_credits is the first tranche, p_ceiling the most the job may ever cost.
+CREATE OR REPLACE FUNCTION reserve_v1(
+    p_tenant uuid, p_job jsonb, p_credits bigint, p_ceiling bigint, p_seeds jsonb
+) RETURNS TABLE (outcome text, found_job uuid, available_credits bigint, refusal jsonb)
+LANGUAGE plpgsql AS $$
 DECLARE
     wanted job := jsonb_populate_record(NULL::job, p_job);
     balance bigint;
     known job;
+    refused jsonb;
 BEGIN
     PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
     SELECT a.available INTO balance FROM account a JOIN tenant t USING (tenant_id)
     WHERE a.tenant_id = p_tenant AND t.status = 'active' FOR NO KEY UPDATE OF a;
     IF NOT FOUND THEN
-        RETURN QUERY SELECT 'suspended', NULL::uuid, NULL::bigint;
+        RETURN QUERY SELECT 'suspended', NULL::uuid, NULL::bigint, NULL::jsonb;
         RETURN;
     END IF;
     SELECT * INTO known FROM job j WHERE j.tenant_id = p_tenant AND
@@ -193,17 +224,70 @@ BEGIN
     IF FOUND THEN
         RETURN QUERY SELECT CASE WHEN known.job_id = wanted.job_id THEN 'created'
                                  WHEN known.request_hash = wanted.request_hash THEN 'replayed'
-                                 ELSE 'conflict' END, known.job_id, balance;
+                                 ELSE 'conflict' END, known.job_id, balance, NULL::jsonb;
         RETURN;
     END IF;
     balance := balance - expire_lots_v1(p_tenant);
-    IF balance < p_credits THEN
-        RETURN QUERY SELECT 'insufficient', NULL::uuid, balance;
+    IF wanted.quote_id IS NOT NULL AND NOT EXISTS (
+        SELECT FROM quote q WHERE q.tenant_id = p_tenant AND q.quote_id = wanted.quote_id
+            AND q.expires_at > now() AND q.prices = wanted.prices AND q.ceiling >= p_ceiling) THEN
+        RETURN QUERY SELECT 'quote_expired', NULL::uuid, balance, NULL::jsonb;
         RETURN;
     END IF;
-    PERFORM open_hold_v1(p_tenant, wanted.job_id, p_credits);
+    IF balance < p_credits THEN
+        RETURN QUERY SELECT 'insufficient', NULL::uuid, balance, NULL::jsonb;
+        RETURN;
+    END IF;
+    refused := refusing_budget_v1(p_tenant, wanted.key_id, wanted.tags, p_credits);
+    IF refused IS NOT NULL THEN
+        RETURN QUERY SELECT 'over_budget', NULL::uuid, balance, refused;
+        RETURN;
+    END IF;
+    PERFORM open_hold_v1(p_tenant, wanted.job_id, p_credits, p_ceiling);
+    PERFORM commit_budgets_v1(p_tenant, wanted.job_id, wanted.key_id, wanted.tags, p_credits);
     PERFORM insert_job_v1(p_tenant, wanted, p_seeds);
-    RETURN QUERY SELECT 'created', wanted.job_id, balance - p_credits;
+    RETURN QUERY SELECT 'created', wanted.job_id, balance - p_credits, NULL::jsonb;
+END
+$$;
+
+-- A rolling hold's next tranche, up to its ceiling: `topped_up`, or why not, and nothing has moved.
+CREATE OR REPLACE FUNCTION top_up_v1(p_tenant uuid, p_job uuid, p_token bigint, p_amount bigint)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    h hold;
+    amount bigint;
+    balance bigint;
+BEGIN
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF j.lease_token IS DISTINCT FROM p_token OR j.state <> 'running' THEN
+        RETURN 'stale';
+    END IF;
+    SELECT * INTO h FROM hold WHERE tenant_id = p_tenant AND hold_id = p_job FOR NO KEY UPDATE;
+    amount := least(p_amount, h.ceiling - h.reserved);
+    IF amount <= 0 THEN
+        RETURN 'at_ceiling';
+    END IF;
+    SELECT available INTO balance FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
+    balance := balance - expire_lots_v1(p_tenant);
+    IF balance < amount THEN
+        RETURN 'insufficient';
+    ELSIF EXISTS (
+        SELECT FROM hold_budget l JOIN budget b USING (tenant_id, budget_id)
+        JOIN budget_use u USING (tenant_id, budget_id, period_start)
+        WHERE l.tenant_id = p_tenant AND l.hold_id = p_job AND u.committed + amount > b.cap) THEN
+        RETURN 'over_budget';
+    END IF;
+    UPDATE hold SET reserved = reserved + amount, top_ups = top_ups + 1
+    WHERE tenant_id = p_tenant AND hold_id = p_job;
+    PERFORM fund_hold_v1(p_tenant, p_job, amount, 'reserve:' || p_job || ':' || h.top_ups + 1);
+    UPDATE budget_use u SET committed = u.committed + amount FROM hold_budget l
+    WHERE l.tenant_id = p_tenant AND l.hold_id = p_job AND u.tenant_id = l.tenant_id
+      AND u.budget_id = l.budget_id AND u.period_start = l.period_start;
+    PERFORM tell_low_credits_v1(p_tenant);
+    PERFORM tell_low_budgets_v1(p_tenant, p_job);
+    RETURN 'topped_up';
 END
 $$;
 
@@ -244,6 +328,7 @@ $$;
 
 -- A hold never binds more than its job could still charge: every page that was admitted and not
 -- charged, and every page that may still be admitted, at the dearest frozen price.
+-- Below that, as under a ceiling of the customer's own or in tranches, nothing is given back early.
 CREATE OR REPLACE FUNCTION release_excess_v1(p_tenant uuid, p_job uuid, p_op_key text)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

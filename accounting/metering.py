@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from accounting import pricing
-from accounting.pricing import PriceBook
+from accounting.pricing import Terms
 from jobs import idempotency, requests
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobError
@@ -16,7 +16,7 @@ from jobs.runs import Lease
 from jobs.status import JobNotFound
 from jobs.vocabulary import CompletionReason
 from runtime import database, sql
-from runtime.database import Connection
+from runtime.database import Connection, Row
 from runtime.errors import Refusal
 
 SQL = sql.beside(__file__)
@@ -64,38 +64,72 @@ class InsufficientCredits(Refusal):
         )
 
 
-async def enqueue(connection: Connection, submission: Submission, book: PriceBook) -> Enqueued:
+class OverBudget(Refusal):
+    """A cap would be overdrawn; the answer names it, and nothing was moved."""
+
+    def __init__(self, budget: dict[str, Any]) -> None:
+        whose = f"{budget['node']} {budget['subject']}".strip()
+        super().__init__(
+            "budget_exhausted",
+            f"The {budget['period']} cap of this {whose} is {budget['cap']} credits, of which "
+            f"{budget['used']} are used and {budget['held']} held.",
+            budget=budget,
+        )
+
+
+async def enqueue(connection: Connection, submission: Submission, agreed: Terms) -> Enqueued:
     """Reserves and creates the job in one call, or replays it; safe to repeat as it stands.
 
-    Raises InsufficientCredits, or Refusal for a key used with another body or a suspended tenant.
+    Raises InsufficientCredits, OverBudget, or Refusal for a key used with another body, a quote
+    that is over, or a suspended tenant.
     """
-    request = submission.request
-    prices = book.prices_of(requests.kind_of(request))
-    credits = pricing.ceiling(request, prices)
+    credits = min(agreed.ceiling, pricing.first_tranche(submission.request, agreed.prices))
     row = await connection.fetchrow(
         SQL.reserve,
         submission.tenant_id,
-        database.as_json(_job_row(submission, book.version, prices)),
+        database.as_json(_job_row(submission, agreed)),
         credits,
+        agreed.ceiling,
         database.as_json(submission.seeds),
     )
     assert row is not None
+    if row["outcome"] == "created":
+        return Enqueued(job_id=row["found_job"], replayed=False, credits_reserved=credits)
+    if row["outcome"] == "replayed":
+        return Enqueued(job_id=row["found_job"], replayed=True, credits_reserved=0)
+    raise _refusal(row, credits, agreed)
+
+
+def _refusal(row: Row, credits: int, agreed: Terms) -> Refusal:
     match row["outcome"]:
-        case "created":
-            return Enqueued(job_id=row["found_job"], replayed=False, credits_reserved=credits)
-        case "replayed":
-            return Enqueued(job_id=row["found_job"], replayed=True, credits_reserved=0)
         case "insufficient":
-            raise InsufficientCredits(
-                required=credits, available=row["available_credits"], page_price=prices["page"]
+            return InsufficientCredits(
+                required=credits,
+                available=row["available_credits"],
+                page_price=max(agreed.prices.values()),
             )
+        case "over_budget":
+            return OverBudget(row["refusal"])
         case "conflict":
-            raise Refusal(
+            return Refusal(
                 "idempotency_conflict",
                 "This Idempotency-Key was used with another body.",
                 job_id=str(row["found_job"]),
             )
-    raise Refusal("tenant_suspended", "This tenant is suspended.")
+        case "quote_expired":
+            return requests.invalid("quote_id", "the quote is over, or was for something else")
+    return Refusal("tenant_suspended", "This tenant is suspended.")
+
+
+async def top_up(
+    connection: Connection, lease: Lease, prices: dict[str, int]
+) -> Literal["topped_up", "at_ceiling", "insufficient", "over_budget", "stale"]:
+    """A rolling hold's next tranche; anything but `topped_up` has moved nothing."""
+    answer: Literal["topped_up", "at_ceiling", "insufficient", "over_budget", "stale"]
+    answer = await connection.fetchval(
+        SQL.top_up, lease.tenant_id, lease.job_id, lease.token, pricing.tranche(prices)
+    )
+    return answer
 
 
 async def settle_pages(
@@ -160,7 +194,7 @@ async def settle_orphans(connection: Connection, *, limit: int) -> list[tuple[UU
     return [(row["tenant"], row["job"]) for row in rows]
 
 
-def _job_row(submission: Submission, version: int, prices: dict[str, int]) -> dict[str, Any]:
+def _job_row(submission: Submission, agreed: Terms) -> dict[str, Any]:
     request = submission.request
     return {
         "job_id": submission.job_id,
@@ -171,8 +205,9 @@ def _job_row(submission: Submission, version: int, prices: dict[str, int]) -> di
         "request": request,
         "tags": request.tags,
         "metadata": request.metadata,
-        "price_version": version,
-        "prices": prices,
+        "price_version": agreed.price_version,
+        "prices": agreed.prices,
+        "quote_id": request.quote_id,
         "max_pages": request.max_pages,
         "timeout_seconds": request.timeout_seconds,
     }
@@ -181,5 +216,6 @@ def _job_row(submission: Submission, version: int, prices: dict[str, int]) -> di
 def _page_row(outcome: PageOutcome, prices: dict[str, int]) -> dict[str, Any]:
     row = msgspec.structs.asdict(outcome)
     row["state"] = row.pop("status")
-    row["credits"] = pricing.page_credits(outcome.status, prices)
+    row["outcome"] = (outcome.outcome or "page") if outcome.status == "succeeded" else None
+    row["credits"] = pricing.page_credits(outcome.status, outcome.outcome, prices)
     return row

@@ -1,5 +1,9 @@
--- name: reserve(tenant_id, job, credits, seeds)
-SELECT outcome, found_job, available_credits FROM reserve_v1(:tenant_id, :job, :credits, :seeds);
+-- name: reserve(tenant_id, job, credits, ceiling, seeds)
+SELECT outcome, found_job, available_credits, refusal
+FROM reserve_v1(:tenant_id, :job, :credits, :ceiling, :seeds);
+
+-- name: top_up(tenant_id, job_id, token, credits)
+SELECT top_up_v1(:tenant_id, :job_id, :token, :credits);
 
 -- name: settle_pages(tenant_id, job_id, token, pages, found, facts)
 SELECT settle_pages_v1(:tenant_id, :job_id, :token, :pages, :found, :facts);

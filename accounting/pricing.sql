@@ -11,3 +11,19 @@ RETURNING price_version;
 
 -- name: lock()
 SELECT pg_advisory_xact_lock(hashtext('pagetoll.price_book'));
+
+-- name: overrides(tenant_id)
+SELECT kind, outcome, credits FROM price_override WHERE tenant_id = :tenant_id
+ORDER BY kind, outcome;
+
+-- name: set_override(tenant_id, kind, outcome, credits, reason, actor)
+INSERT INTO price_override (tenant_id, kind, outcome, credits, reason, actor)
+SELECT tenant_id, :kind, :outcome, :credits, :reason, :actor FROM tenant
+WHERE tenant_id = :tenant_id
+ON CONFLICT (tenant_id, kind, outcome) DO UPDATE SET credits = excluded.credits,
+    reason = excluded.reason, actor = excluded.actor, set_at = now()
+RETURNING tenant_id;
+
+-- name: drop_override(tenant_id, kind, outcome)
+DELETE FROM price_override
+WHERE tenant_id = :tenant_id AND kind = :kind AND outcome = :outcome RETURNING tenant_id;

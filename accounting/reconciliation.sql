@@ -63,11 +63,28 @@ FROM transfer t LEFT JOIN (
 WHERE t.kind = 'charge' AND t.amount <> coalesce(p.total, 0);
 
 -- name: successes_cost_their_price()
--- Pages that succeeded, times the frozen price, is what the hold was charged.
-SELECT h.tenant_id, h.hold_id::text AS subject,
-       format('charged %s, %s successes', h.charged, j.succeeded) AS detail
-FROM hold h JOIN job j ON j.tenant_id = h.tenant_id AND j.job_id = h.hold_id
-WHERE h.charged <> j.succeeded * (j.prices ->> 'page')::bigint;
+-- Every page that succeeded cost what its outcome cost when the job was submitted.
+SELECT p.tenant_id, p.job_id::text || ' page ' || p.page_no AS subject,
+       format('%s credits for %s, the price is %s', p.credits, p.outcome, j.prices ->> p.outcome)
+           AS detail
+FROM page p JOIN job j USING (tenant_id, job_id)
+WHERE p.state = 'succeeded' AND p.credits IS DISTINCT FROM (j.prices ->> p.outcome)::bigint;
+
+-- name: budgets_match_their_holds()
+-- What a cap's period counts is what its holds have reserved and not released.
+SELECT u.tenant_id, u.budget_id::text AS subject,
+       format('committed %s, holds %s', u.committed, coalesce(l.total, 0)) AS detail
+FROM budget_use u LEFT JOIN (
+    SELECT l.tenant_id, l.budget_id, l.period_start, sum(h.reserved - h.released) AS total
+    FROM hold_budget l JOIN hold h USING (tenant_id, hold_id)
+    GROUP BY l.tenant_id, l.budget_id, l.period_start
+) AS l USING (tenant_id, budget_id, period_start)
+WHERE u.committed <> coalesce(l.total, 0);
+
+-- name: no_job_costs_more_than_its_ceiling()
+SELECT tenant_id, hold_id::text AS subject,
+       format('charged %s, ceiling %s', charged, ceiling) AS detail
+FROM hold WHERE charged > ceiling;
 
 -- name: counters_match_their_pages()
 SELECT j.tenant_id, j.job_id::text AS subject,
@@ -121,3 +138,46 @@ FROM (SELECT tenant_id, job_id, fence, lag(fence) OVER (
           PARTITION BY tenant_id, job_id ORDER BY transfer_id, fence) AS before
       FROM page WHERE transfer_id IS NOT NULL) AS charges
 WHERE before > fence;
+
+-- name: refunds_are_within_their_charges()
+-- What was given back of a page is at most what it was charged; the key makes it once.
+SELECT r.tenant_id, format('%s/%s', r.job_id, r.page_no) AS subject,
+       format('refunded %s, charged %s', r.amount, coalesce(p.credits, 0)) AS detail
+FROM page_refund r LEFT JOIN page p USING (tenant_id, job_id, page_no)
+WHERE r.amount > coalesce(p.credits, 0);
+
+-- name: refunds_match_their_pages()
+-- Each refund entry is the sum of the pages that it gave back, and no page was given back without.
+SELECT coalesce(t.tenant_id, r.tenant_id) AS tenant_id, transfer_id::text AS subject,
+       format('refund %s, pages %s', coalesce(t.amount, 0), coalesce(r.total, 0)) AS detail
+FROM (SELECT tenant_id, transfer_id, amount FROM transfer WHERE kind = 'refund') AS t
+FULL JOIN (SELECT tenant_id, transfer_id, sum(amount) AS total
+           FROM page_refund GROUP BY tenant_id, transfer_id) AS r USING (tenant_id, transfer_id)
+WHERE coalesce(t.amount, 0) <> coalesce(r.total, 0);
+
+-- name: corrections_match_their_entries()
+-- Every correction that is done has its entry, and no refund or adjustment came another way.
+SELECT coalesce(c.tenant_id, t.tenant_id) AS tenant_id, transfer_id::text AS subject,
+       format('correction %s of %s, entry %s of %s', c.kind, c.amount, t.kind, t.amount) AS detail
+FROM (SELECT tenant_id, transfer_id, kind, amount FROM correction WHERE state = 'done') AS c
+FULL JOIN (
+    SELECT e.tenant_id, e.transfer_id, e.amount,
+           CASE e.kind WHEN 'grant' THEN 'adjust_in' ELSE e.kind END AS kind
+    FROM transfer e LEFT JOIN lot l ON l.tenant_id = e.tenant_id AND l.lot_id = e.lot_id
+    WHERE e.kind IN ('refund', 'adjust_out') OR (e.kind = 'grant' AND l.source = 'adjust')
+) AS t USING (tenant_id, transfer_id)
+WHERE (c.kind, c.amount) IS DISTINCT FROM (t.kind, t.amount);
+
+-- name: accepted_disputes_are_refunded()
+SELECT d.tenant_id, d.dispute_id::text AS subject, format('page %s was not refunded', d.page_no)
+       AS detail
+FROM dispute_page d JOIN dispute_decision x USING (tenant_id, dispute_id)
+LEFT JOIN page_refund r USING (tenant_id, job_id, page_no)
+WHERE x.decision = 'accepted' AND r.page_no IS NULL;
+
+-- name: pages_have_one_open_dispute()
+SELECT d.tenant_id, format('%s/%s', d.job_id, d.page_no) AS subject,
+       format('%s open disputes', count(*)) AS detail
+FROM dispute_page d LEFT JOIN dispute_decision x USING (tenant_id, dispute_id)
+WHERE x.dispute_id IS NULL
+GROUP BY d.tenant_id, d.job_id, d.page_no HAVING count(*) > 1;

@@ -18,7 +18,19 @@ from gateway import auth, health, openapi, problems
 from gateway.auth import Door, KeyCache, KeyHints
 from gateway.commands import Commands
 from gateway.exchanges import Exchanges
-from gateway.native import admin, catalogue, credits, keys, parameters, results, submissions
+from gateway.native import (
+    admin,
+    budgets,
+    catalogue,
+    corrections,
+    credits,
+    disputes,
+    keys,
+    parameters,
+    pricing,
+    results,
+    submissions,
+)
 from gateway.native import jobs as native_jobs
 from gateway.rate_limits import Limiter
 from gateway.watchdog import Watchdog
@@ -95,11 +107,16 @@ def create_app(chosen: Settings) -> Litestar:
             results.ROUTER,
             credits.ROUTER,
             keys.ROUTER,
+            disputes.ROUTER,
+            pricing.ROUTER,
+            budgets.ROUTER,
         ],
         guards=[guard(parts.door)],
     )
     administration = Router(
-        "/admin/v1", route_handlers=[admin.ROUTER, catalogue.ROUTER], guards=[guard(parts.door)]
+        "/admin/v1",
+        route_handlers=[admin.ROUTER, catalogue.ROUTER, corrections.ROUTER, disputes.ADMIN_ROUTER],
+        guards=[guard(parts.door)],
     )
     return Litestar(
         route_handlers=[
@@ -143,6 +160,7 @@ def dependencies(parts: Parts) -> dict[str, Provide]:
         "prices": _given(parts.prices),
         "key_hints": _given(parts.key_hints),
         "commands": _given(parts.commands),
+        "adjustment_limit": _given(parts.settings.adjustment_limit),
     }
 
 

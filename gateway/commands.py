@@ -6,10 +6,11 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from accounting import metering
+from accounting import metering, pricing, quotes
 from accounting.keys import Principal
 from accounting.metering import Enqueued, Seed, Submission
-from accounting.pricing import Prices
+from accounting.pricing import Prices, Terms
+from accounting.quotes import Quote
 from accounting.tenants import Plan
 from gateway import metrics
 from jobs import lifecycle, requests, status, urls
@@ -61,15 +62,42 @@ class Commands:
             seeds=[Seed(url=start, key=urls.url_key(start).hex())],
             idempotency_key=idempotency_key,
         )
-        book = await self._prices.current()
+        agreed = await self.terms(principal, request)
         enqueued = await self._database.repeat(
-            lambda connection: metering.enqueue(connection, submission, book),
+            lambda connection: metering.enqueue(connection, submission, agreed),
             seconds=TRIES_SECONDS,
         )
         if not enqueued.replayed:
             await self._announce(enqueued, request)
         job = await self.read(principal, enqueued.job_id)
         return Submitted(enqueued=enqueued, job=job)
+
+    async def terms(self, principal: Principal, request: JobRequest) -> Terms:
+        """The prices and the ceiling of a request: its quote's, else today's."""
+        if request.quote_id is None:
+            return pricing.terms(request, await self._prices.of(principal.tenant_id))
+        async with self._database.transaction(principal.tenant_id) as tx:
+            return await quotes.terms_of(tx, principal.tenant_id, request.quote_id, request)
+
+    async def quote(self, principal: Principal, request: JobRequest, *, resolve: bool) -> Quote:
+        """Promises the ceiling of a request; reserves nothing. Raises what a submit would raise."""
+        requests.validate(request, policy=self._policy, limits=limits_of(principal.plan))
+        agreed = await self.terms(principal, msgspec.structs.replace(request, quote_id=None))
+        async with self._database.transaction(principal.tenant_id) as tx:
+            made = await quotes.make(tx, principal.tenant_id, request, agreed, resolve=resolve)
+        if not resolve:
+            return made
+        await self._bell.ring(made.quote_id)
+        return await self._probed(principal, made)
+
+    async def _probed(self, principal: Principal, made: Quote) -> Quote:
+        """The quote with what a worker saw, or without it when none had time to look."""
+        until = clock.monotonic() + quotes.PROBE_SECONDS
+        while made.probe_state != "done" and clock.monotonic() < until:
+            await asyncio.sleep(LOOK_SECONDS)
+            async with self._database.transaction(principal.tenant_id) as tx:
+                made = await quotes.read(tx, principal.tenant_id, made.quote_id)
+        return made
 
     async def cancel(self, principal: Principal, job_id: UUID) -> Job:
         """From here on no page is charged; waits a little for a live run to let go."""

@@ -22,6 +22,7 @@ MEDIA_TYPE = "application/problem+json"
 STATUS_OF = {
     "unauthenticated": 401,
     "insufficient_credits": 402,
+    "budget_exhausted": 402,
     "forbidden": 403,
     "tenant_suspended": 403,
     "not_found": 404,
@@ -41,6 +42,7 @@ STATUS_OF = {
 TITLES = {
     "unauthenticated": "The API key is missing or not valid",
     "insufficient_credits": "Not enough credits",
+    "budget_exhausted": "A cap would be overdrawn",
     "forbidden": "The key lacks a scope",
     "tenant_suspended": "The tenant is suspended",
     "not_found": "Not found",
@@ -59,7 +61,7 @@ TITLES = {
 }
 BODY = "data"
 """What the framework names as missing where a body is empty; else bodies.py decodes them."""
-NAMES_OF = {"job_state": "state"}
+NAMES_OF = {"job_state": "state", "wanted_state": "state"}
 """Parameters that a handler has to call by another name than the caller does."""
 SYNTAX_STATUS = 400
 FIRST_SERVER_STATUS = 500

@@ -8,12 +8,12 @@ DECLARE
     seeds integer := jsonb_array_length(p_seeds);
 BEGIN
     INSERT INTO job (tenant_id, job_id, parent_job_id, key_id, kind, idempotency_key, request_hash,
-                     request, tags, metadata, price_version, prices, max_pages, timeout_seconds,
-                     queue_limit_at, deadline_at, admitted, queued)
+                     request, tags, metadata, price_version, prices, quote_id, max_pages,
+                     timeout_seconds, queue_limit_at, deadline_at, admitted, queued)
     VALUES (p_tenant, p_wanted.job_id, p_wanted.parent_job_id, p_wanted.key_id, p_wanted.kind,
             p_wanted.idempotency_key, p_wanted.request_hash, p_wanted.request, p_wanted.tags,
-            p_wanted.metadata, p_wanted.price_version, p_wanted.prices, p_wanted.max_pages,
-            p_wanted.timeout_seconds, now() + interval '30 min',
+            p_wanted.metadata, p_wanted.price_version, p_wanted.prices, p_wanted.quote_id,
+            p_wanted.max_pages, p_wanted.timeout_seconds, now() + interval '30 min',
             now() + interval '30 min' + make_interval(secs => p_wanted.timeout_seconds),
             seeds, seeds);
     INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source)
@@ -151,8 +151,13 @@ DECLARE
     affordable bigint;
     level integer := 2147483647;
     suspects boolean := false;
-    picked integer;
     taken integer := 0;
+    next CURSOR FOR
+        SELECT p.page_no FROM page p
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.state = 'queued'
+          AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
+        ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0)
+        FOR NO KEY UPDATE;
 BEGIN
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.lease_token <> p_token OR j.state <> 'running' OR j.deadline_at <= now() THEN
@@ -171,16 +176,11 @@ BEGIN
         SELECT min(p.depth) INTO level FROM page p WHERE p.tenant_id = p_tenant
             AND p.job_id = p_job AND p.state IN ('queued', 'in_flight');
     END IF;
-    -- One by one: a join is planned with old statistics, and then reads the whole job each time.
-    FOR picked IN
-        SELECT p.page_no FROM page p
-        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.state = 'queued'
-          AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
-        ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0)
-    LOOP
+    -- By row, not by a join: that is planned with old statistics, and may read the whole job.
+    FOR picked IN next LOOP
         RETURN QUERY
         UPDATE page AS p SET state = 'in_flight', attempts = p.attempts + 1, fence = p_token
-        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = picked
+        WHERE CURRENT OF next
         RETURNING p.page_no, p.url, p.depth, p.attempts, p.source;
         taken := taken + 1;
     END LOOP;
@@ -206,6 +206,7 @@ BEGIN
             bytes = d.bytes, duration_ms = d.duration_ms, fetched_at = d.fetched_at,
             content_hash = decode(d.content_hash, 'hex'), segment = d.segment,
             segment_offset = d.segment_offset, segment_length = d.segment_length,
+            outcome = CASE WHEN d.state = 'succeeded' THEN d.outcome END,
             credits = CASE WHEN d.state = 'succeeded' THEN d.credits ELSE 0 END,
             transfer_id = CASE WHEN d.state = 'succeeded' AND d.credits > 0 THEN p_transfer END,
             fence = p_token, settled_at = now()
@@ -213,7 +214,7 @@ BEGIN
             page_no integer, state text, reason text, detail text, final_url text,
             http_status integer, content_type text, title text, bytes bigint, duration_ms integer,
             fetched_at timestamptz, content_hash text, segment text, segment_offset bigint,
-            segment_length bigint, credits bigint)
+            segment_length bigint, outcome text, credits bigint)
         WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
           AND p.state = 'in_flight'
         RETURNING p.state, p.http_status

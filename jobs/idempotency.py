@@ -18,6 +18,11 @@ def request_hash(request: JobRequest) -> bytes:
     return hashlib.sha256(requests.kind_of(request).encode() + b"\n" + body).digest()
 
 
+def quoted_hash(request: JobRequest) -> bytes:
+    """The hash of what a quote is for: the same request, whether it names the quote or not."""
+    return request_hash(msgspec.structs.replace(request, quote_id=None))
+
+
 def check_key(key: str) -> str:
     """The key itself; raises Refusal unless it is 1 to 255 visible ASCII characters."""
     if not KEY.fullmatch(key):

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from jobs.records import JobWarning
-from jobs.vocabulary import PageStatus, Phase, Reason
+from jobs.vocabulary import PageOutcomeWord, PageStatus, Phase, Reason
 
 
 class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +24,7 @@ class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int | None = None
     fetched_at: datetime | None = None
     content_hash: str | None = None
+    outcome: PageOutcomeWord | None = None
     segment: str | None = None
     segment_offset: int | None = None
     segment_length: int | None = None

@@ -1,6 +1,7 @@
 """What a customer may ask for, one struct per kind, defaults filled in."""
 
 from typing import Annotated, Literal, TypeAlias
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta
@@ -27,7 +28,6 @@ FORMATS: tuple[Format, ...] = ("markdown", "links", "metadata")
 
 NOT_YET = {
     "render": "pages are not rendered in a browser here; only `none` can be asked for",
-    "reservation": "credits are reserved in full here; only `full` can be asked for",
 }
 
 
@@ -54,6 +54,7 @@ class CrawlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     page_timeout_seconds: Annotated[int, Meta(ge=1, le=120)] = 30
     max_credits: Annotated[int, Meta(ge=1, le=1_000_000_000_000)] | None = None
     reservation: Literal["full", "rolling"] = "full"
+    quote_id: UUID | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
     max_concurrency: Annotated[int, Meta(ge=1, le=1_000)] | None = None
     tags: Annotated[list[Tag], Meta(max_length=20)] = []

@@ -20,6 +20,8 @@ CompletionReason = Literal[
 ]
 PageState = Literal["queued", "in_flight", "succeeded", "failed", "skipped"]
 PageStatus = Literal["succeeded", "failed", "skipped"]
+PageOutcomeWord = Literal["page", "page_unchanged", "pdf_page", "browser_page"]
+"""How a page succeeded, which is what its price is for."""
 Reason = Literal[
     "invalid_url",
     "unsupported_content_type",

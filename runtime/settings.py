@@ -84,6 +84,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often the gateway looks for overdue, orphaned and forgotten jobs."""
     ledger_seconds: Seconds = 5.0
     """How often the ledger process settles, expires and retains."""
+    adjustment_limit: Annotated[int, Meta(ge=0, le=1_000_000_000_000_000)] = 10_000
+    """Credits above which a refund or an adjustment waits for a second admin key."""
     key_cache_seconds: Annotated[float, Meta(ge=0, le=5)] = 3.0
     """How long a gateway trusts a key it has looked up; revocation also clears it at once."""
     drain_seconds: Seconds = 20.0

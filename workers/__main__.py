@@ -17,6 +17,7 @@ from workers.engine.fetch import Fetcher, FetchLimits
 from workers.engine.robots import RobotsCache
 from workers.host_pacing import SharedGate
 from workers.parts import Parts
+from workers.probes import Prober
 from workers.runner import Runner
 
 
@@ -24,9 +25,11 @@ async def main(settings: Settings, stop: asyncio.Event) -> None:
     process.serve_metrics(settings.metrics_host, settings.worker_metrics_port)
     signals = Signals(settings.redis_url)
     async with worker_parts(settings, signals) as parts:
-        runner = Runner(parts, signals)
+        prober = Prober(parts)
+        runner = Runner(parts, signals, also_ring=prober.ring)
         async with asyncio.TaskGroup() as group:
             group.create_task(runner.serve(stop))
+            group.create_task(prober.serve(stop))
             if settings.arq:
                 group.create_task(tasks.serve(settings.redis_url, runner, stop))
 

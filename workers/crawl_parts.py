@@ -56,7 +56,7 @@ async def assemble(
     )
     frontier = JobFrontier(
         parts.database,
-        run.lease,
+        run,
         by_level=discovery.is_by_level(request),
         patience_seconds=parts.settings.lease_seconds,
     )

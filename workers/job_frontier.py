@@ -1,31 +1,57 @@
 """Feeds the engine from the committed frontier of a job."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
+from accounting import metering
 from jobs import runs
-from jobs.runs import Lease
+from jobs.runs import Run
 from runtime.database import Connection, Database
 from workers.engine.visit import PageTask
+
+T = TypeVar("T")
 
 
 class JobFrontier:
     """A Frontier over the page table: what is claimed here is in flight until it is settled."""
 
     def __init__(
-        self, database: Database, lease: Lease, *, by_level: bool, patience_seconds: float
+        self, database: Database, run: Run, *, by_level: bool, patience_seconds: float
     ) -> None:
         self._database = database
-        self._lease = lease
+        self._run = run
+        self._lease = run.lease
         self._by_level = by_level
         self._patience_seconds = patience_seconds
+        self._may_top_up = run.request.reservation == "rolling"
 
     async def claim(self, limit: int) -> Sequence[PageTask]:
+        """Up to so many URLs; a rolling hold is topped up before it would hold any of them back."""
+        tasks = await self._claim(limit)
+        if len(tasks) < limit and self._may_top_up and await self._top_up():
+            tasks = [*tasks, *await self._claim(limit - len(tasks))]
+        return tasks
+
+    async def _top_up(self) -> bool:
+        """Whether the hold has grown; once it was refused for good it is not asked for again."""
+        standing = await self._repeat(lambda c: runs.standing(c, self._lease))
+        price = max(self._run.prices.values())
+        if not standing.queued or standing.outstanding >= (standing.in_flight + 1) * price:
+            return False
+        answer = await self._repeat(lambda c: metering.top_up(c, self._lease, self._run.prices))
+        self._may_top_up = answer == "topped_up"
+        return self._may_top_up
+
+    async def _repeat(self, call: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._database.repeat(call, seconds=self._patience_seconds)
+
+    async def _claim(self, limit: int) -> list[PageTask]:
         async def call(connection: Connection) -> list[runs.Claim]:
             return await runs.claim_pages(
                 connection, self._lease, limit=limit, by_level=self._by_level
             )
 
-        claims = await self._database.repeat(call, seconds=self._patience_seconds)
+        claims = await self._repeat(call)
         # A claim whose answer was lost leaves its pages in flight: the next run takes them.
         return [
             PageTask(

@@ -188,7 +188,8 @@ class PageSink:
             metrics.PAGES.labels(outcome.status, outcome.reason or "").inc()
             metrics.PAGE_SECONDS.observe((outcome.duration_ms or 0) / 1000)
         credits = sum(
-            pricing.page_credits(outcome.status, self._run.prices) for outcome in outcomes
+            pricing.page_credits(outcome.status, outcome.outcome, self._run.prices)
+            for outcome in outcomes
         )
         metrics.CREDITS_CHARGED.inc(credits)
         log.debug("pages_settled", pages=len(outcomes), credits=credits)

@@ -1,6 +1,7 @@
 """Claims jobs as slots come free; a ring only shortens the wait."""
 
 import asyncio
+from collections.abc import Callable
 from uuid import UUID
 
 import structlog
@@ -25,7 +26,11 @@ GIVEN_UP_PAUSE_SECONDS = 10.0
 class Runner:
     """One worker process: so many slots, each with a job of its own."""
 
-    def __init__(self, parts: Parts, signals: Signals) -> None:
+    def __init__(
+        self, parts: Parts, signals: Signals, *, also_ring: Callable[[], None] = lambda: None
+    ) -> None:
+        """`also_ring` is called at each ring heard: it may not be for a job."""
+        self._also_ring = also_ring
         self._parts = parts
         self._signals = signals
         self._slots = parts.settings.worker_slots
@@ -108,6 +113,7 @@ class Runner:
     def _heed(self, channel: str, text: str) -> None:
         if channel == queue.BELL:
             self._ring.set()
+            self._also_ring()
             return
         for job_id, (job, _) in self._running.items():
             if str(job_id) == text:

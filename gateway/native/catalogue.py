@@ -3,17 +3,20 @@
 from typing import Annotated
 
 import msgspec
-from litestar import Router, get, post, put
+from litestar import Router, delete, get, post, put
 from msgspec import Meta
 
 from accounting import pricing, reconciliation, tenants
-from accounting.pricing import PriceBook, PriceLine, Prices
+from accounting.keys import Principal
+from accounting.pricing import Outcome, PriceBook, PriceLine, Prices
 from accounting.reconciliation import Verdict
-from accounting.tenants import Plan
+from accounting.tenants import Plan, TenantNotFound
 from gateway import auth, problems
 from gateway.auth import KeyHints
 from gateway.bodies import StrictJson
+from gateway.native import parameters
 from jobs.requests import KIND_OF
+from jobs.vocabulary import Kind
 from runtime.database import Database
 
 ADMIN = {"scope": "admin"}
@@ -30,6 +33,12 @@ class NewPriceBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """All prices from now on: one line for each outcome of each kind of job."""
 
     lines: Annotated[list[PriceLine], Meta(min_length=1, max_length=100)]
+
+
+class OwnPrice(PriceLine, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant's own price, and why it has one."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\A[^\x00]*\Z")]
 
 
 class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +82,31 @@ async def publish_price_book(data: NewPriceBook, system: Database, prices: Price
     return book
 
 
+@put("/tenants/{tenant_id:str}/prices", dto=StrictJson, return_dto=None, opt=ADMIN)
+async def set_own_price(
+    tenant_id: str, data: OwnPrice, principal: Principal, system: Database, prices: Prices
+) -> PriceBook:
+    """Gives a tenant a price of its own, for jobs that it submits from now on."""
+    tenant = parameters.tenant_id(tenant_id, TenantNotFound)
+    line = PriceLine(kind=data.kind, outcome=data.outcome, credits=data.credits)
+    async with system.transaction() as tx:
+        await pricing.set_override(tx, tenant, line, reason=data.reason, actor=principal.key_id)
+        book = await pricing.of_tenant(tx, tenant)
+    prices.forget()
+    return book
+
+
+@delete("/tenants/{tenant_id:str}/prices/{kind:str}/{outcome:str}", opt=ADMIN)
+async def drop_own_price(
+    tenant_id: str, kind: Kind, outcome: Outcome, system: Database, prices: Prices
+) -> None:
+    """Takes a tenant back to the book's price."""
+    tenant = parameters.tenant_id(tenant_id, TenantNotFound)
+    async with system.transaction() as tx:
+        await pricing.drop_override(tx, tenant, kind, outcome)
+    prices.forget()
+
+
 @get("/reconciliation", opt=ADMIN)
 async def reconcile(system: Database) -> Reconciliation:
     """Proves every balance from the entries alone; names the first row that breaks a rule."""
@@ -94,6 +128,14 @@ def check_lines(lines: list[PriceLine]) -> None:
 
 ROUTER = Router(
     "/",
-    route_handlers=[list_plans, put_plan, read_price_book, publish_price_book, reconcile],
+    route_handlers=[
+        list_plans,
+        put_plan,
+        read_price_book,
+        publish_price_book,
+        set_own_price,
+        drop_own_price,
+        reconcile,
+    ],
     tags=["Administration"],
 )

@@ -1,1 +1,13 @@
-SELECT 1; -- filled by its owner
+DROP TABLE notice;
+DROP TABLE hold_budget;
+DROP TABLE budget_use;
+DROP TABLE budget;
+ALTER TABLE account DROP COLUMN told_low;
+ALTER TABLE account DROP COLUMN low_at;
+ALTER TABLE page DROP COLUMN outcome;
+ALTER TABLE hold DROP COLUMN top_ups;
+ALTER TABLE hold DROP COLUMN ceiling;
+ALTER TABLE job DROP COLUMN quote_id;
+DROP TABLE quote;
+DROP TABLE price_override;
+DELETE FROM price WHERE price_version = 1 AND (kind, outcome) <> ('crawl', 'page');

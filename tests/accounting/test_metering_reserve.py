@@ -15,8 +15,8 @@ from tests.support import builders, work
 
 async def enqueue(database: Database, submission: Submission) -> Enqueued:
     async with database.connection() as connection:
-        book = await pricing.current(connection)
-        return await metering.enqueue(connection, submission, book)
+        agreed = pricing.terms(submission.request, await pricing.current(connection))
+        return await metering.enqueue(connection, submission, agreed)
 
 
 async def rows_of(system: Database, tenant_id, *tables: str) -> list[int]:

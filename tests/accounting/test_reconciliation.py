@@ -27,6 +27,8 @@ DAMAGE = {
     "every_job_has_its_hold": "DELETE FROM hold_allocation; DELETE FROM hold",
     "allocations_match_their_holds": "UPDATE hold_allocation SET reserved = reserved + 1",
     "no_balance_is_negative": "UPDATE transfer SET amount = 5000 WHERE kind = 'reserve'",
+    "budgets_match_their_holds": "UPDATE budget_use SET committed = committed + 1",
+    "no_job_costs_more_than_its_ceiling": "UPDATE hold SET ceiling = charged - 1",
     "fences_never_go_back": """UPDATE page SET fence = 9 WHERE transfer_id =
         (SELECT min(transfer_id) FROM page)""",
 }
@@ -45,6 +47,7 @@ async def own(own_database_urls: DatabaseUrls) -> AsyncIterator[Database]:
 async def some_history(own: Database) -> None:
     """A finished job with two flushes, and one that runs."""
     tenant = await builders.a_tenant(own, credits=1_000)
+    await builders.a_budget(own, tenant.tenant_id, cap=500)
     for _ in range(2):
         await builders.a_job(own, tenant.tenant_id, max_pages=10)
     for is_last in (False, True):

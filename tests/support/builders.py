@@ -6,7 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from accounting import keys, ledger, lots, metering, pricing, tenants
+from accounting import budgets, keys, ledger, lots, metering, pricing, tenants
+from accounting.budgets import BudgetRequest
 from accounting.keys import CUSTOMER_SCOPES
 from accounting.ledger import Balance
 from accounting.lots import Grant
@@ -39,6 +40,13 @@ async def a_grant(system: Database, tenant_id: UUID, amount: int, **fields: Any)
     async with system.connection() as connection:
         lot_id, _ = await lots.grant(connection, tenant_id, wanted)
     return lot_id
+
+
+async def a_budget(system: Database, tenant_id: UUID, **fields: Any) -> UUID:
+    """A cap, on the whole tenant's month unless the fields say otherwise."""
+    wanted = BudgetRequest(**({"node": "tenant", "period": "month", "cap": 100} | fields))
+    async with system.transaction() as tx:
+        return await budgets.put(tx, tenant_id, wanted)
 
 
 async def a_key(
@@ -83,8 +91,9 @@ def a_submission(
 async def a_job(database: Database, tenant_id: UUID, **fields: Any) -> UUID:
     """A queued job with its hold; takes what a_submission takes."""
     async with database.connection() as connection:
-        book = await pricing.current(connection)
-        enqueued = await metering.enqueue(connection, a_submission(tenant_id, **fields), book)
+        submission = a_submission(tenant_id, **fields)
+        agreed = pricing.terms(submission.request, await pricing.current(connection))
+        enqueued = await metering.enqueue(connection, submission, agreed)
     return enqueued.job_id
 
 

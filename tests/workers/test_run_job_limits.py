@@ -3,8 +3,9 @@
 import pytest
 
 from runtime.database import Database
+from tests.support import builders
 from tests.support.site import Site, html
-from tests.support.workers import crawl
+from tests.support.workers import crawl, ended, run_next
 from workers.parts import Parts
 
 
@@ -104,3 +105,36 @@ async def test_patterns_bind_every_url_but_the_first(
 
     assert sorted(url.removeprefix(site.url) for url in done.pages) == ["/", "/docs/a"]
     assert set(done.excluded.values()) == {"out_of_scope"}
+
+
+async def test_a_rolling_crawl_tops_its_hold_up_as_pages_succeed(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html(*(f"/{number}" for number in range(149))))
+    for number in range(149):
+        site.page(f"/{number}", html(title=f"Page {number}"))
+
+    done = await crawl(app, parts, site.url, max_pages=200, reservation="rolling")
+
+    usage = done.job.usage
+    assert (done.job.state, done.job.completion_reason) == ("succeeded", "frontier_exhausted")
+    assert (usage.credits_reserved, usage.credits_charged, usage.credits_released) == (200, 150, 50)
+
+
+async def test_a_rolling_crawl_that_cannot_be_topped_up_ends_for_its_budget(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    site.page("/", html(*(f"/{number}" for number in range(149))))
+    for number in range(149):
+        site.page(f"/{number}", html(title=f"Page {number}"))
+    tenant = await builders.a_tenant(parts.database, credits=120)
+    job_id = await builders.a_job(
+        app, tenant.tenant_id, url=site.url, max_pages=200, reservation="rolling"
+    )
+
+    await run_next(parts)
+
+    done = await ended(app, parts, tenant.tenant_id, job_id)
+    assert (done.job.completion_reason, done.job.partial) == ("budget", True)
+    assert done.job.usage.credits_charged == 100
+    assert (await builders.balance_of(parts.database, tenant.tenant_id)).available == 20

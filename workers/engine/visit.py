@@ -179,6 +179,7 @@ class Visitor:
                 outcome,
                 title=(made.extracted.title or "")[:TITLE_CHARACTERS_MAX] or None,
                 content_hash=content_hash.hex(),
+                outcome="page",
             ),
             content=made.content,
             found=found,
