@@ -52,6 +52,14 @@ BEATEN = (
     asyncpg.TooManyConnectionsError,
 )
 
+# After these the call was wrong in itself: it changed nothing, and would fail again.
+UNSTORABLE = (
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.IntegrityConstraintViolationError,
+    UnicodeEncodeError,
+)
+
 
 class Database:
     """A pool of one role's connections. Every error of the network leaves as Unavailable."""

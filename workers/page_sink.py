@@ -10,7 +10,7 @@ from accounting import metering, pricing, retention
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobWarning
 from jobs.runs import Run
-from runtime import clock, ids, loops
+from runtime import clock, database, ids, loops
 from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from workers import metrics
@@ -139,7 +139,7 @@ class PageSink:
                 batch = self._waiting[: self._rule.pages]
                 del self._waiting[: self._rule.pages]
                 facts, self._facts = self._facts, Facts()
-                await self._write(batch, [f for visit in batch for f in visit.found], facts)
+                await self._write_or_split(batch, facts)
                 wrote = True
                 self._on_settled()
         self._set_timer()
@@ -147,6 +147,19 @@ class PageSink:
 
     def _is_short(self) -> bool:
         return len(self._waiting) < self._rule.pages
+
+    async def _write_or_split(self, batch: list[Visit], facts: Facts) -> None:
+        """Writes a batch; where one page of it cannot be stored, that page alone fails."""
+        try:
+            await self._write(batch, [f for visit in batch for f in visit.found], facts)
+        except database.UNSTORABLE:
+            log.exception("batch_not_storable", pages=len(batch))
+            if len(batch) > 1:
+                for visit in batch:
+                    await self._write_or_split([visit], facts)
+                    facts = Facts()
+            elif batch:
+                await self._write([_unstorable(batch[0])], [], facts)
 
     async def _write(self, batch: list[Visit], found: list[Found], facts: Facts) -> None:
         began = clock.monotonic()
@@ -193,6 +206,14 @@ class PageSink:
         )
         metrics.CREDITS_CHARGED.inc(credits)
         log.debug("pages_settled", pages=len(outcomes), credits=credits)
+
+
+def _unstorable(visit: Visit) -> Visit:
+    """The page as a failure, with nothing of what the site said about it."""
+    outcome = PageOutcome(
+        page_no=visit.outcome.page_no, status="failed", reason="internal_error", detail="unstorable"
+    )
+    return Visit(outcome=outcome)
 
 
 def _placed(batch: list[Visit], segment: str) -> list[PageOutcome]:

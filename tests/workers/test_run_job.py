@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from jobs.progress import adds_up
@@ -281,3 +282,25 @@ async def test_a_redirect_to_a_page_that_a_limit_left_out_is_followed(
 
     assert done.excluded == {site.url + "/page": "limit_reached"}
     assert done.pages[site.url + "/go"].title == "Page"
+
+
+async def test_a_page_that_cannot_be_stored_fails_alone(
+    app: Database, parts: Parts, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_small_site(site)
+    real = extraction.extract_page
+
+    def with_a_bad_title(body, *, content_type, url, options):
+        made = real(body, content_type=content_type, url=url, options=options)
+        titles = {"/a": "\0", "/b": "\ud800"}
+        return msgspec.structs.replace(made, title=titles.get(url.path, made.title))
+
+    monkeypatch.setattr(extraction, "extract_page", with_a_bad_title)
+
+    done = await crawl(app, parts, site.url)
+
+    outcomes = {url.removeprefix(site.url): reason for url, reason in done.outcomes().items()}
+    assert outcomes["/"] == "succeeded"
+    assert (outcomes["/a"], outcomes["/b"]) == ("internal_error", "internal_error")
+    assert done.job.state == "succeeded"
+    assert done.job.usage.credits_charged == done.job.progress.succeeded
