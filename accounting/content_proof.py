@@ -45,7 +45,7 @@ async def match_content(
 
 
 async def prove(database: Database, store: ContentStore) -> Verdict:
-    """Every finished job whose content is not due for deletion: is each named segment there?"""
+    """Whether the store has every segment of the finished jobs whose content is to be kept."""
     broken: list[Violation] = []
     jobs = orphans = 0
     async for tenant_id, job_id in _kept_jobs(database):

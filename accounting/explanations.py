@@ -95,9 +95,7 @@ async def of_entry(
     )
 
 
-async def of_page(
-    snapshot: Connection, tenant_id: UUID, job_id: UUID, index: int
-) -> Explanation:
+async def of_page(snapshot: Connection, tenant_id: UUID, job_id: UUID, index: int) -> Explanation:
     """The way back, from a page to its charge; raises Refusal where there is no such page."""
     job = await _job(snapshot, tenant_id, job_id)
     if job is None:
@@ -155,9 +153,7 @@ async def _job(snapshot: Connection, tenant_id: UUID, job_id: UUID) -> Explained
     return None if row is None else msgspec.convert(dict(row), ExplainedJob)
 
 
-async def _lot(
-    snapshot: Connection, tenant_id: UUID, lot_id: UUID | None
-) -> ExplainedLot | None:
+async def _lot(snapshot: Connection, tenant_id: UUID, lot_id: UUID | None) -> ExplainedLot | None:
     row = None if lot_id is None else await snapshot.fetchrow(SQL.lot, tenant_id, lot_id)
     return None if row is None else msgspec.convert(dict(row), ExplainedLot)
 

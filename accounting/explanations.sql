@@ -1,5 +1,5 @@
 -- name: entry(tenant_id, entry_id)
-SELECT transfer_id, kind, debit, credit, amount, hold_id, lot_id, recorded_at, meta
+SELECT transfer_id, kind, debit, credit, amount, hold_id, lot_id, op_key, recorded_at, meta
 FROM transfer WHERE tenant_id = :tenant_id AND transfer_id = :entry_id;
 
 -- name: job(tenant_id, job_id)

@@ -69,7 +69,7 @@ class RefundLine(msgspec.Struct, frozen=True, kw_only=True):
 class JobStatement(msgspec.Struct, frozen=True, kw_only=True):
     """The bill of one job. `closing` is reserved - charged - released: 0 once the job is final.
 
-    `pages` and `refunds` go by index, `next` beyond them; `entries` go by id, `entries_next` beyond.
+    `pages` and `refunds` go on beyond the index `next`, `entries` beyond the id `entries_next`.
     """
 
     job_id: UUID
@@ -154,9 +154,7 @@ async def _pages(
     shown = [msgspec.convert(dict(row), PageLine) for row in rows[: part.limit]]
     if not shown:
         return {"pages": [], "refunds": [], "next": None}
-    refunds = await snapshot.fetch(
-        SQL.refunds, tenant_id, job_id, shown[0].index, shown[-1].index
-    )
+    refunds = await snapshot.fetch(SQL.refunds, tenant_id, job_id, shown[0].index, shown[-1].index)
     return {
         "pages": shown,
         "refunds": [msgspec.convert(dict(row), RefundLine) for row in refunds],

@@ -40,6 +40,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     amount: int
     job_id: UUID | None
     lot_id: UUID | None
+    op_key: str
     recorded_at: datetime
     meta: dict[str, Any] | None
 

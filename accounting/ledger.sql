@@ -24,7 +24,7 @@ SELECT a.available,
 FROM account a WHERE a.tenant_id = :tenant_id;
 
 -- name: entries(tenant_id, after, hold_id, kind, since, until, count)
-SELECT transfer_id, kind, debit, credit, amount, hold_id, lot_id, recorded_at, meta
+SELECT transfer_id, kind, debit, credit, amount, hold_id, lot_id, op_key, recorded_at, meta
 FROM transfer
 WHERE tenant_id = :tenant_id AND transfer_id > :after
   AND (:hold_id::uuid IS NULL OR hold_id = :hold_id)

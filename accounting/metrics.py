@@ -19,7 +19,14 @@ INVARIANT_VIOLATIONS = Gauge(
     ["invariant"],
 )
 RECONCILED_AT = Gauge(
-    "pagetoll_ledger_reconciled_timestamp_seconds", "When the ledger was last reconciled whole."
+    "pagetoll_ledger_reconciled_timestamp_seconds",
+    "When the ledger was last proved, whole or what had moved.",
+)
+UNSEALED_ENTRIES = Gauge(
+    "pagetoll_ledger_unsealed_entries", "Entries of the ledger that no seal holds yet."
+)
+SEAL_AGE_SECONDS = Gauge(
+    "pagetoll_ledger_seal_age_seconds", "Age of the oldest entry without a seal; 0 if none."
 )
 RETENTION_BACKLOG = Gauge(
     "pagetoll_retention_backlog_jobs", "Jobs whose content is due for deletion."

@@ -104,8 +104,9 @@ async def frozen(connection: Connection) -> list[Frozen]:
 
 
 async def unfreeze(tx: Connection, tenant_id: UUID, *, actor: str, reason: str) -> None:
-    """Lets a tenant reserve again; raises Refusal where it is not frozen. The next run that finds
-    its ledger broken freezes it again.
+    """Lets a tenant reserve again; raises Refusal where it is not frozen.
+
+    The next run that finds its ledger broken freezes it again.
     """
     await tenants.read(tx, tenant_id)
     if await tx.fetchval(SQL.unfreeze, tenant_id) is None:

@@ -36,12 +36,26 @@ OF_ONE_HOLD = frozenset(
     }
 )
 """Invariants that hold or break hold by hold; all others are proved for a tenant's whole ledger."""
-OF_HISTORY = frozenset({"seals_are_chained", "seals_match_their_entries", "entries_are_sealed"})
+OF_HISTORY = frozenset(
+    {
+        "seals_are_chained",
+        "seals_match_their_entries",
+        "entries_are_sealed",
+        "closed_periods_equal_their_entries",
+        "the_feed_has_no_gaps",
+        "the_feed_has_every_entry",
+    }
+)
 """Invariants about rows that no move touches: only the full proof reads them all again."""
 
 TABLES = """
 SELECT DISTINCT table_name FROM information_schema.columns
 WHERE table_schema = 'public' AND column_name = 'tenant_id' ORDER BY table_name
+"""
+ALL_OF_TENANTS = "SELECT * FROM public.{table} WHERE tenant_id = ANY ($1::uuid[])"
+ALL_OF_HOLDS = """
+SELECT whole.* FROM unnest($1::uuid[], $2::uuid[]) AS moved (tenant, hold)
+JOIN public.{table} AS whole ON whole.tenant_id = moved.tenant AND whole.{column} = moved.hold
 """
 LEADING_COMMENTS = re.compile(r"\A(?:\s*--[^\n]*\n)*\s*")
 OPENING_WITH = re.compile(r"\AWITH\s+", re.IGNORECASE)
@@ -112,30 +126,22 @@ def verdict_of(name: str, rows: list[Row]) -> Verdict:
 
 def of_tenants(query: str, tables: Iterable[str]) -> str:
     """The same query over the rows of the tenants in $1."""
-    return shadowed(
-        query,
-        (
-            f"{table} AS (SELECT * FROM public.{table} WHERE tenant_id = ANY ($1::uuid[]))"
-            for table in tables
-        ),
-    )
+    # the names come out of the catalogue, never from a caller
+    return shadowed(query, {table: ALL_OF_TENANTS.format(table=table) for table in tables})
 
 
 def of_holds(query: str) -> str:
     """The same query over the rows of the holds in $2, whose tenants are in $1."""
-    return shadowed(
-        query,
-        (
-            f"{table} AS (SELECT whole.* FROM unnest($1::uuid[], $2::uuid[]) AS moved (t, h)"
-            f" JOIN public.{table} AS whole ON whole.tenant_id = moved.t AND whole.{column} = moved.h)"
-            for table, column in HOLD_COLUMNS.items()
-        ),
-    )
+    parts = {
+        table: ALL_OF_HOLDS.format(table=table, column=column)
+        for table, column in HOLD_COLUMNS.items()
+    }
+    return shadowed(query, parts)
 
 
-def shadowed(query: str, parts: Iterable[str]) -> str:
-    """A query whose tables are these parts: a name in WITH hides the table of that name."""
+def shadowed(query: str, parts: dict[str, str]) -> str:
+    """A query in which these parts stand for tables: a name in WITH hides the table."""
     bare = LEADING_COMMENTS.sub("", query)
     own_parts = OPENING_WITH.match(bare)
     rest = f", {bare[own_parts.end() :]}" if own_parts else f"\n{bare}"
-    return f"WITH {', '.join(parts)}{rest}"
+    return f"WITH {', '.join(f'{name} AS ({part})' for name, part in parts.items())}{rest}"

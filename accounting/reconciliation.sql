@@ -134,9 +134,9 @@ GROUP BY tenant_id, account HAVING sum(amount) < 0;
 -- name: fences_never_go_back()
 -- A later charge of a hold was never made by an older run.
 SELECT tenant_id, job_id::text AS subject, format('%s after %s', fence, before) AS detail
-FROM (SELECT tenant_id, job_id, fence, lag(fence) OVER (
-          PARTITION BY tenant_id, job_id ORDER BY transfer_id, fence) AS before
-      FROM page WHERE transfer_id IS NOT NULL) AS charges
+FROM (SELECT tenant_id, job_id, min(fence) AS fence, lag(max(fence)) OVER (
+          PARTITION BY tenant_id, job_id ORDER BY transfer_id) AS before
+      FROM page WHERE transfer_id IS NOT NULL GROUP BY tenant_id, job_id, transfer_id) AS charges
 WHERE before > fence;
 
 -- name: refunds_are_within_their_charges()
@@ -181,3 +181,84 @@ SELECT d.tenant_id, format('%s/%s', d.job_id, d.page_no) AS subject,
 FROM dispute_page d LEFT JOIN dispute_decision x USING (tenant_id, dispute_id)
 WHERE x.dispute_id IS NULL
 GROUP BY d.tenant_id, d.job_id, d.page_no HAVING count(*) > 1;
+
+-- name: seals_are_chained()
+-- Each seal names the head of the one before, and no number is left out.
+SELECT tenant_id, seal_no::text AS subject,
+       format('after seal %s, prev_head %s', before, encode(prev_head, 'hex')) AS detail
+FROM (SELECT tenant_id, seal_no, prev_head, coalesce(lag(seal_no) OVER chain, 0) AS before,
+             coalesce(lag(head) OVER chain, seal_origin_v1(tenant_id)) AS head_before
+      FROM seal WINDOW chain AS (PARTITION BY tenant_id ORDER BY seal_no)) AS links
+WHERE seal_no <> before + 1 OR prev_head <> head_before;
+
+-- name: seals_match_their_entries()
+-- Each head is the hash of the entries that its seal holds: none was changed, added or taken away.
+SELECT s.tenant_id, s.seal_no::text AS subject,
+       format('%s entries, sealed were %s', coalesce(e.entries, 0), s.entries) AS detail
+FROM seal s LEFT JOIN (
+    SELECT e.tenant_id, e.seal_no, count(*) AS entries,
+           string_agg(sealed_text_v1(t) || E'\n', '' ORDER BY t.transfer_id) AS lines
+    FROM seal_entry e JOIN transfer t USING (tenant_id, transfer_id)
+    GROUP BY e.tenant_id, e.seal_no) AS e USING (tenant_id, seal_no)
+WHERE s.head <> seal_head_v1(s, e.lines) OR s.entries <> coalesce(e.entries, 0);
+
+-- name: entries_are_sealed()
+-- What the sealing has passed by is in a seal: no entry came under the chain afterwards.
+SELECT t.tenant_id, t.transfer_id::text AS subject, 'no seal' AS detail
+FROM seal_position p JOIN transfer t ON t.transfer_id <= p.sealed_through
+LEFT JOIN seal_entry e USING (tenant_id, transfer_id)
+WHERE e.transfer_id IS NULL;
+
+-- name: closed_periods_equal_their_entries()
+-- A closed month moved what its entries say, and opened with what the month before closed with.
+WITH moved AS (
+    SELECT tenant_id, date_trunc('month', recorded_at AT TIME ZONE 'UTC')::date AS period, kind,
+           count(*)::numeric AS entries, sum(amount) AS credits
+    FROM transfer GROUP BY 1, 2, 3
+), lines AS (
+    SELECT c.tenant_id, c.period, replace(l.kind, 'adjust_in', 'grant') AS kind, l.entries,
+           l.credits, l.available + l.held AS effect, l.held
+    FROM period_close c CROSS JOIN jsonb_to_recordset(c.totals)
+        AS l (kind text, entries bigint, credits bigint, available bigint, held bigint)
+), told AS (
+    SELECT tenant_id, period, kind, sum(entries) AS entries, sum(credits) AS credits
+    FROM lines GROUP BY 1, 2, 3
+), effects AS (
+    SELECT tenant_id, period, sum(effect) AS effect, sum(held) AS held_effect
+    FROM lines GROUP BY 1, 2
+), chained AS (
+    SELECT c.*, coalesce(lag(closing) OVER months, 0) AS before,
+           coalesce(lag(closing_held) OVER months, 0) AS held_before,
+           coalesce(lag(ends_at) OVER months, period::timestamp AT TIME ZONE 'UTC') AS begins_at,
+           coalesce(e.effect, 0) AS effect, coalesce(e.held_effect, 0) AS held_effect
+    FROM period_close c LEFT JOIN effects e USING (tenant_id, period)
+    WINDOW months AS (PARTITION BY tenant_id ORDER BY period)
+)
+SELECT tenant_id, to_char(period, 'YYYY-MM') AS subject,
+       format('%s: entries %s, statement %s', kind, m.credits, t.credits) AS detail
+FROM moved m FULL JOIN told t USING (tenant_id, period, kind)
+WHERE (m.entries, m.credits) IS DISTINCT FROM (t.entries, t.credits)
+  AND period <= (SELECT max(c.period) FROM period_close c WHERE c.tenant_id
+                 = coalesce(m.tenant_id, t.tenant_id))
+UNION ALL
+SELECT tenant_id, to_char(period, 'YYYY-MM'),
+       format('opened with %s after %s, moved %s, closed with %s', opening, before, effect, closing)
+FROM chained
+WHERE (opening, opening_held) <> (before, held_before)
+   OR closing <> opening + effect OR closing_held <> opening_held + held_effect
+   OR begins_at <> period::timestamp AT TIME ZONE 'UTC';
+
+-- name: the_feed_has_no_gaps()
+-- Each tenant's events are numbered 1, 2, 3 … in the order of their entries.
+SELECT tenant_id, transfer_id::text AS subject, format('event %s at place %s', seq, place) AS detail
+FROM (SELECT tenant_id, transfer_id, seq,
+             row_number() OVER (PARTITION BY tenant_id ORDER BY transfer_id) AS place
+      FROM usage_event) AS events
+WHERE seq <> place;
+
+-- name: the_feed_has_every_entry()
+-- What the numbering has passed by has its number.
+SELECT t.tenant_id, t.transfer_id::text AS subject, 'no event' AS detail
+FROM feed_position f JOIN transfer t ON t.transfer_id <= f.numbered_through
+LEFT JOIN usage_event e USING (tenant_id, transfer_id)
+WHERE e.seq IS NULL;

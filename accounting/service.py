@@ -1,21 +1,20 @@
-"""The loops of the ledger process: settle, expire lots, retain, reconcile; one is active."""
+"""The loops of the ledger process: settle, expire lots, seal, retain, reconcile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import structlog
-
-from accounting import metrics, reconciliation, retention, settlement
+from accounting import feed, metrics, proofs, retention, seals, settlement, statements
+from accounting.reconciliation import Verdict
 from runtime import clock, loops
 from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from runtime.settings import Settings
 
-log = structlog.get_logger()
-
 LEADER = "SELECT pg_try_advisory_xact_lock(hashtext($1))"
 RECONCILE_SECONDS = 60.0
+SEAL_SECONDS = 60.0
 METRICS_SECONDS = 5.0
+CLOSE_SECONDS = 60.0
 
 
 class Ledger:
@@ -33,7 +32,10 @@ class Ledger:
             ("settle", seconds, lambda: settlement.settle(self._database)),
             ("expire_lots", seconds, lambda: settlement.expire_lots(self._database)),
             ("retain", seconds, lambda: retention.drop_due(self._database, self._store)),
+            ("number_entries", seconds, lambda: feed.number(self._database)),
+            ("close_periods", CLOSE_SECONDS, lambda: statements.close_due(self._database)),
             ("measure", METRICS_SECONDS, self.measure),
+            ("seal", SEAL_SECONDS, lambda: seals.seal_due(self._database)),
             ("reconcile", RECONCILE_SECONDS, self.reconcile),
         ]
         async with asyncio.TaskGroup() as group:
@@ -51,36 +53,31 @@ class Ledger:
                     return await duty()
             return None
 
-        return turn if name in {"retain", "reconcile"} else duty
+        return turn if name == "retain" else duty
 
     async def measure(self) -> None:
         """Reads the gauges that describe the database."""
         async with self._database.connection() as connection:
             await _measure(connection)
 
-    async def reconcile(self) -> list[reconciliation.Verdict]:
-        """Proves the whole ledger in one snapshot; a violation is an error in the log."""
-        async with self._database.snapshot() as snapshot:
-            verdicts = await reconciliation.prove(snapshot)
-        for verdict in verdicts:
+    async def reconcile(self) -> list[Verdict]:
+        """Proves what moved, once a night everything; the log and the gauges tell the outcome."""
+        proof = await proofs.run_due(self._database, self._store)
+        if proof is None:
+            return []
+        for verdict in proof.verdicts:
             metrics.INVARIANT_VIOLATIONS.labels(verdict.invariant).set(verdict.violations)
-            if verdict.first is not None:
-                log.error(
-                    "invariant_broken",
-                    invariant=verdict.invariant,
-                    violations=verdict.violations,
-                    tenant_id=str(verdict.first.tenant_id),
-                    subject=verdict.first.subject,
-                    detail=verdict.first.detail,
-                )
         metrics.RECONCILED_AT.set(clock.now().timestamp())
-        return verdicts
+        return proof.verdicts
 
 
 async def _measure(connection: Connection) -> None:
     pending = await settlement.pending(connection)
     metrics.SETTLEMENT_PENDING_JOBS.set(pending.jobs)
     metrics.SETTLEMENT_PENDING_SECONDS.set(pending.oldest_seconds)
+    unsealed = await seals.backlog(connection)
+    metrics.UNSEALED_ENTRIES.set(unsealed.entries)
+    metrics.SEAL_AGE_SECONDS.set(unsealed.oldest_seconds)
     metrics.RETENTION_BACKLOG.set(await retention.backlog(connection))
     for kind, credits in (await settlement.credits_by_kind(connection)).items():
         metrics.CREDITS.labels(kind).set(credits)

@@ -1,14 +1,14 @@
 -- Statements and the feed. Nothing here moves a credit: entries are read, added up and numbered.
 
 -- The entries of a time, by kind: credits moved, and what they did to `available` and `held`.
--- An entry about work of an earlier month (meta.occurred_at, UTC) stands on a line of its own.
+-- Entries about work of an earlier month stand on lines of their own.
 CREATE OR REPLACE FUNCTION statement_lines_v1(
     p_tenant uuid, p_from timestamptz, p_until timestamptz
 ) RETURNS TABLE (
     kind text, prior_period text, entries bigint, credits bigint, available bigint, held bigint
 ) LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN t.kind = 'grant' AND l.source = 'adjust' THEN 'adjust_in' ELSE t.kind END,
-           prior_period_v1(t.meta, p_from),
+           prior_period_v1(t, p_from),
            count(*), sum(t.amount)::bigint,
            sum(CASE 'available' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END)
                ::bigint,
@@ -20,12 +20,20 @@ CREATE OR REPLACE FUNCTION statement_lines_v1(
     GROUP BY 1, 2
 $$;
 
--- The month in which the work was, where that is before the month of p_from; else null.
-CREATE OR REPLACE FUNCTION prior_period_v1(p_meta jsonb, p_from timestamptz) RETURNS text
+-- The month in which an entry's work was, where that is before the month of p_from; else null. It
+-- is what meta.occurred_at says, and for a refund the month of the first charge it gives back.
+CREATE OR REPLACE FUNCTION prior_period_v1(t transfer, p_from timestamptz) RETURNS text
 LANGUAGE sql STABLE AS $$
-    SELECT left(p_meta ->> 'occurred_at', 7)
-    WHERE p_meta ->> 'occurred_at' ~ '^\d{4}-(0[1-9]|1[0-2])-\d\dT[0-9:.]+Z$'
-      AND left(p_meta ->> 'occurred_at', 7) < to_char(p_from AT TIME ZONE 'UTC', 'YYYY-MM')
+    SELECT w.month FROM (SELECT CASE
+        WHEN t.meta ->> 'occurred_at' ~ '^\d{4}-(0[1-9]|1[0-2])-\d\dT[0-9:.]+Z$'
+            THEN left(t.meta ->> 'occurred_at', 7)
+        WHEN t.kind = 'refund' THEN (
+            SELECT to_char(min(c.recorded_at) AT TIME ZONE 'UTC', 'YYYY-MM')
+            FROM page_refund r JOIN page p USING (tenant_id, job_id, page_no)
+            JOIN transfer c ON c.tenant_id = p.tenant_id AND c.transfer_id = p.transfer_id
+            WHERE r.tenant_id = t.tenant_id AND r.transfer_id = t.transfer_id)
+        END AS month) AS w
+    WHERE w.month < to_char(p_from AT TIME ZONE 'UTC', 'YYYY-MM')
 $$;
 
 -- Closes a tenant's next month, if it ended by p_before and no transaction runs that could still
@@ -84,6 +92,9 @@ BEGIN
     SELECT * INTO place FROM feed_position FOR UPDATE;
     IF place.next_through > place.numbered_through THEN
         IF pg_snapshot_xmin(pg_current_snapshot()) <= place.next_xid THEN
+            -- an id from the future came out of a dump of another server, and is never reached
+            UPDATE feed_position SET next_xid = pg_current_xact_id()
+            WHERE next_xid > pg_current_xact_id();
             RETURN 0;
         END IF;
         INSERT INTO usage_event (tenant_id, seq, transfer_id)

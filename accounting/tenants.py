@@ -65,6 +65,12 @@ async def read(connection: Connection, tenant_id: UUID) -> Tenant:
     return msgspec.convert(dict(row), Tenant)
 
 
+async def named(connection: Connection, name: str) -> Tenant | None:
+    """The oldest tenant of this name."""
+    row = await connection.fetchrow(SQL.named, name)
+    return None if row is None else msgspec.convert(dict(row), Tenant)
+
+
 async def list_after(connection: Connection, after: UUID | None, *, limit: int) -> list[Tenant]:
     rows = await connection.fetch(SQL.list, after, limit)
     return [msgspec.convert(dict(row), Tenant) for row in rows]

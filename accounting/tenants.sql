@@ -49,3 +49,7 @@ ON CONFLICT (plan_id) DO UPDATE SET
     retention_hours = excluded.retention_hours,
     may_ignore_robots = excluded.may_ignore_robots,
     unpaced_allowed_networks = excluded.unpaced_allowed_networks;
+
+-- name: named(name)
+SELECT tenant_id, name, plan_id, status, created_at FROM tenant WHERE name = :name
+ORDER BY created_at, tenant_id LIMIT 1;

@@ -208,7 +208,7 @@ class Verifier:
 
 
 def verify(file: BinaryIO, expected: Expected) -> Verified:
-    """Reads an export once and keeps no more than a seal's lines; raises Rejected at the first line that is wrong."""
+    """Reads an export once, keeping a seal's lines; raises Rejected at the first wrong line."""
     verifier = Verifier(expected)
     while raw := file.readline(LINE_BYTES_MAX):
         verifier.take(raw)

@@ -3,9 +3,11 @@
 import rich_click as click
 
 from cli import (
+    corrections,
     crawl,
     credits,
     demo,
+    disputes,
     doctor,
     jobs,
     keys,
@@ -13,8 +15,10 @@ from cli import (
     processes,
     reconcile,
     results,
+    statement,
     tenants,
     up,
+    verify,
 )
 
 COMMANDS = (
@@ -27,9 +31,16 @@ COMMANDS = (
     results.results,
     jobs.cancel,
     credits.credits,
+    corrections.refund,
+    corrections.adjust,
+    corrections.corrections,
+    disputes.disputes,
+    statement.statement,
     keys.key,
     tenants.tenant,
     reconcile.reconcile,
+    reconcile.unfreeze,
+    verify.verify,
     migrate.migrate,
     processes.gateway,
     processes.worker,

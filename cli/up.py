@@ -64,6 +64,7 @@ def up(workers: int) -> None:
     with reported(), running(load_settings(), workers=workers) as system:
         click.echo(greeting(system))
         system.supervisor.run()
+    click.echo("Stopped.", err=True)
 
 
 @contextlib.contextmanager
@@ -102,10 +103,11 @@ def running(settings: Settings, *, workers: int = 1) -> Iterator[System]:
         settings = start_servers(settings, data_dir, supervisor)
         migrate(settings, supervisor)
         welcome = first_tenant.prepare(settings, read_keys(data_dir))
-        keep(data_dir / KEYS, msgspec.json.encode(welcome))
+        kept = msgspec.structs.replace(welcome, replaced_keys=False)
+        keep(data_dir / KEYS, msgspec.json.encode(kept))
         start_processes(settings, supervisor, workers=workers)
         wait_until_ready(settings, supervisor)
-        with announced(data_dir / CONNECTION, welcome):
+        with announced(data_dir / CONNECTION, kept):
             yield System(settings=settings, supervisor=supervisor, welcome=welcome)
 
 
@@ -268,11 +270,15 @@ def keep(path: Path, content: bytes) -> None:
 def greeting(system: System) -> str:
     """What a newcomer needs next: the address, the key, and a call to paste."""
     url, key = system.welcome.url, system.welcome.tenant_key
-    return f"""
+    replaced = "\nThe keys of the last start are not good any more: these are new.\n"
+    return f"""{replaced if system.welcome.replaced_keys else ""}
 Pagetoll serves {url}  (OpenAPI: {url}/schema)
 Your key:   {key}
 Admin key:  {system.welcome.admin_key}
 Data:       {system.settings.data_dir}
+
+Crawls reach public addresses only; PAGETOLL_ALLOW_NETWORKS=127.0.0.0/8 lets them through to sites
+of this machine. `make demo` crawls a site that comes with Pagetoll.
 
 Try it:
   curl -s {url}/v1/crawls -H 'Authorization: Bearer {key}' \\

@@ -12,17 +12,20 @@ from runtime.database import Connection, Database
 from runtime.settings import Settings
 
 TENANT_NAME = "local"
+OPERATOR_NAME = "operator"
+"""The admin key belongs to no customer, so that no customer's key can see or revoke it."""
 PLAN = "local"
 CREDITS = 1_000_000
 ADMIN_SCOPES: tuple[Scope, ...] = ("admin",)
 
 
-class Welcome(msgspec.Struct, frozen=True, kw_only=True):
+class Welcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a script needs to use a running system."""
 
     url: str
     tenant_key: str
     admin_key: str
+    replaced_keys: bool = False
 
 
 def prepare(settings: Settings, previous: Welcome | None) -> Welcome:
@@ -50,12 +53,22 @@ async def _are_good(tx: Connection, previous: Welcome) -> bool:
 
 
 async def _make(tx: Connection, settings: Settings) -> Welcome:
-    tenant = await tenants.create(tx, name=TENANT_NAME, plan_id=PLAN)
+    """New keys: for the tenants of an earlier start where there are any, else for new ones."""
+    known = await tenants.named(tx, TENANT_NAME)
+    customer = known or await tenants.create(tx, name=TENANT_NAME, plan_id=PLAN)
+    operator = await tenants.named(tx, OPERATOR_NAME) or await tenants.create(
+        tx, name=OPERATOR_NAME, plan_id=PLAN
+    )
     _, tenant_key = await keys.create(
-        tx, tenant.tenant_id, name="first key", scopes=keys.CUSTOMER_SCOPES
+        tx, customer.tenant_id, name="first key", scopes=keys.CUSTOMER_SCOPES
     )
-    _, admin_key = await keys.create(tx, tenant.tenant_id, name="operator", scopes=ADMIN_SCOPES)
+    _, admin_key = await keys.create(tx, operator.tenant_id, name="operator", scopes=ADMIN_SCOPES)
     await lots.grant(
-        tx, tenant.tenant_id, Grant(amount=CREDITS, source="grant", op_key="first-start")
+        tx, customer.tenant_id, Grant(amount=CREDITS, source="grant", op_key="first-start")
     )
-    return Welcome(url=settings.base_url, tenant_key=tenant_key, admin_key=admin_key)
+    return Welcome(
+        url=settings.base_url,
+        tenant_key=tenant_key,
+        admin_key=admin_key,
+        replaced_keys=known is not None,
+    )

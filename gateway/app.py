@@ -28,10 +28,14 @@ from gateway.native import (
     keys,
     parameters,
     pricing,
+    proofs,
     results,
+    statements,
     submissions,
+    usage,
 )
 from gateway.native import jobs as native_jobs
+from gateway.queries import QueryNames
 from gateway.rate_limits import Limiter
 from gateway.watchdog import Watchdog
 from jobs.addresses import AddressPolicy
@@ -41,6 +45,7 @@ from runtime.content import ContentStore
 from runtime.database import Database
 from runtime.redis import Signals
 from runtime.settings import Settings
+from runtime.signing import Signer
 
 log = structlog.get_logger()
 
@@ -110,12 +115,21 @@ def create_app(chosen: Settings) -> Litestar:
             disputes.ROUTER,
             pricing.ROUTER,
             budgets.ROUTER,
+            statements.ROUTER,
+            usage.ROUTER,
+            proofs.ROUTER,
         ],
         guards=[guard(parts.door)],
     )
     administration = Router(
         "/admin/v1",
-        route_handlers=[admin.ROUTER, catalogue.ROUTER, corrections.ROUTER, disputes.ADMIN_ROUTER],
+        route_handlers=[
+            admin.ROUTER,
+            catalogue.ROUTER,
+            corrections.ROUTER,
+            disputes.ADMIN_ROUTER,
+            proofs.ADMIN_ROUTER,
+        ],
         guards=[guard(parts.door)],
     )
     return Litestar(
@@ -140,10 +154,13 @@ def create_app(chosen: Settings) -> Litestar:
 def guard(door: Door) -> Guard:
     """The door's guard as a plain function: the framework copies whatever else it is given."""
 
+    names = QueryNames()
+
     async def admit(
         connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
     ) -> None:
         await door.admit(connection, handler)
+        names.check(connection)
 
     return admit
 
@@ -160,6 +177,7 @@ def dependencies(parts: Parts) -> dict[str, Provide]:
         "prices": _given(parts.prices),
         "key_hints": _given(parts.key_hints),
         "commands": _given(parts.commands),
+        "signer": _given(Signer(parts.settings.secret_key)),
         "adjustment_limit": _given(parts.settings.adjustment_limit),
     }
 

@@ -63,6 +63,10 @@ class Exchanges:
         exchange = Exchange(_request_id(scope))
         cast("dict[str, Any]", scope)[SCOPE_KEY] = exchange
 
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"
+            send = without_body(send)
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
@@ -76,6 +80,21 @@ class Exchanges:
             await self._app(scope, receive, send_with_headers)
         finally:
             _record(scope, exchange, seconds=clock.monotonic() - started)
+
+
+def without_body(send: Send) -> Send:
+    """For HEAD: the answer of GET without its content (RFC 9110, 9.3.2)."""
+    ended = False
+
+    async def send_head(message: Message) -> None:
+        nonlocal ended
+        if message["type"] != "http.response.body":
+            await send(message)
+        elif not ended:
+            ended = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return send_head
 
 
 def of(scope: Scope) -> Exchange:

@@ -24,7 +24,17 @@ DESCRIPTION = (
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 PUBLIC_STATUSES = ("500", "503")
 API_STATUSES = ("400", "401", "403", "404", "422", "429", *PUBLIC_STATUSES)
-STATUSES_OF_PATH = {"/v1/crawls": ("402", "409", "413"), "/v1/jobs/{job_id}/results": ("410",)}
+TENANT = "/admin/v1/tenants/{tenant_id}"
+STATUSES_OF_PATH = {
+    "/v1/crawls": ("402", "409", "413"),
+    "/v1/jobs/{job_id}/results": ("410",),
+    "/v1/jobs/{job_id}/disputes": ("409",),
+    f"{TENANT}/refunds": ("409",),
+    f"{TENANT}/adjustments": ("402", "409"),
+    f"{TENANT}/corrections/{{correction_id}}/approve": ("402", "409"),
+    f"{TENANT}/corrections/{{correction_id}}/refuse": ("409",),
+    f"{TENANT}/disputes/{{dispute_id}}/decision": ("409",),
+}
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 summary { cursor: pointer; padding: .3rem 0; }

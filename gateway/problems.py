@@ -61,7 +61,7 @@ TITLES = {
 }
 BODY = "data"
 """What the framework names as missing where a body is empty; else bodies.py decodes them."""
-NAMES_OF = {"job_state": "state", "wanted_state": "state"}
+NAMES_OF = {"job_state": "state", "wanted_state": "state", "form": "format", "start": "from"}
 """Parameters that a handler has to call by another name than the caller does."""
 SYNTAX_STATUS = 400
 FIRST_SERVER_STATUS = 500

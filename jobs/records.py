@@ -60,6 +60,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: UUID
     kind: Kind
+    url: str | None
+    max_pages: int
     state: State
     phase: Phase
     cancel_requested: bool
@@ -77,6 +79,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[JobWarning]
     tags: list[str]
     metadata: dict[str, str]
+    price_version: int
+    prices: dict[str, int]
     parent_job_id: UUID | None = None
 
 
@@ -107,6 +111,7 @@ class Page(Content, frozen=True, kw_only=True, omit_defaults=False):
     duration_ms: int | None
     bytes: int | None
     credits: int
+    entry_id: int | None
     title: str | None
 
 

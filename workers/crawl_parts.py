@@ -6,6 +6,7 @@ import msgspec
 
 from accounting.tenants import Plan
 from jobs import results, runs, scope, urls
+from jobs.addresses import AddressPolicy
 from jobs.outcomes import Facts
 from jobs.requests import JobRequest
 from jobs.runs import Run
@@ -24,6 +25,9 @@ from workers.parts import Parts
 from workers.stop_signal import StopSignal
 
 SITEMAP_LIMITS = SitemapLimits()
+COUNTED_BEYOND_TIMEOUT_SECONDS = 5.0
+ANYWHERE = AddressPolicy.of(["0.0.0.0/0", "::/0"])
+"""Only for reading a start URL; what is fetched is asked of the real policy."""
 
 
 class RunParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +45,16 @@ async def assemble(
     """Reads what earlier runs have committed; the crawl goes on from there."""
     request, kind = run.request, KINDS[run.kind]
     robots = parts.robots if request.robots == "obey" else None
-    start = urls.parse_target(request.url, policy=parts.policy)
+    start = urls.parse_target(request.url, policy=ANYWHERE)
     async with parts.database.connection() as connection:
         known = await runs.known_keys(connection, run.lease)
         known_content = await runs.known_content(connection, run.lease)
     found = Discovery(request, _scope(request, start), robots, known=known, warn=sink.tell)
-    pace = HostPace(interval_seconds=plan.host_interval_seconds, concurrency=plan.host_concurrency)
+    pace = HostPace(
+        interval_seconds=plan.host_interval_seconds,
+        concurrency=plan.host_concurrency,
+        counted_seconds=request.page_timeout_seconds + COUNTED_BEYOND_TIMEOUT_SECONDS,
+    )
     pacing = Pacing(
         parts.gate,
         pace,

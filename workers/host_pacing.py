@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from runtime import clock, ids, redis
@@ -13,8 +14,6 @@ from workers.engine.politeness import HostPace
 
 log = structlog.get_logger()
 
-COUNTED_SECONDS = 180
-"""A request whose worker died stops counting after this long; pages take 120 s at most."""
 HOSTS_MAX = 10_000
 TOKEN_LENGTH = 16
 
@@ -30,14 +29,16 @@ class SharedGate:
     @asynccontextmanager
     async def turn(self, host: str, pace: HostPace) -> AsyncGenerator[None]:
         token = ids.random_text(TOKEN_LENGTH)
-        await self._take(host, pace, token)
         try:
+            # A turn that is booked counts already while it is waited for: whoever is cut off
+            # there must give it back too, or the host is blocked for everybody.
+            await self._take(host, pace, token)
             yield
         finally:
             await self._give_back(host, token)
 
     async def wait(self, host: str, pace: HostPace) -> None:
-        uncounted = HostPace(interval_seconds=pace.interval_seconds, concurrency=0)
+        uncounted = msgspec.structs.replace(pace, concurrency=0)
         await self._take(host, uncounted, "")
 
     async def _take(self, host: str, pace: HostPace, token: str) -> None:
@@ -49,7 +50,7 @@ class SharedGate:
                         round(pace.interval_seconds * 1000),
                         pace.concurrency,
                         token,
-                        COUNTED_SECONDS * 1000,
+                        round(pace.counted_seconds * 1000),
                     ],
                 )
             except redis.LOST as error:

@@ -1,4 +1,4 @@
-"""/admin/v1: plans, price books and the proof of the whole ledger."""
+"""/admin/v1: plans and price books."""
 
 from typing import Annotated
 
@@ -6,10 +6,9 @@ import msgspec
 from litestar import Router, delete, get, post, put
 from msgspec import Meta
 
-from accounting import pricing, reconciliation, tenants
+from accounting import pricing, tenants
 from accounting.keys import Principal
 from accounting.pricing import Outcome, PriceBook, PriceLine, Prices
-from accounting.reconciliation import Verdict
 from accounting.tenants import Plan, TenantNotFound
 from gateway import auth, problems
 from gateway.auth import KeyHints
@@ -39,13 +38,6 @@ class OwnPrice(PriceLine, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """A tenant's own price, and why it has one."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\A[^\x00]*\Z")]
-
-
-class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
-    """Every invariant of the ledger, proved from the entries at one instant."""
-
-    ok: bool
-    verdicts: list[Verdict]
 
 
 @get("/plans", opt=ADMIN)
@@ -107,14 +99,6 @@ async def drop_own_price(
     prices.forget()
 
 
-@get("/reconciliation", opt=ADMIN)
-async def reconcile(system: Database) -> Reconciliation:
-    """Proves every balance from the entries alone; names the first row that breaks a rule."""
-    async with system.snapshot() as snapshot:
-        verdicts = await reconciliation.prove(snapshot)
-    return Reconciliation(ok=not reconciliation.broken(verdicts), verdicts=verdicts)
-
-
 def check_lines(lines: list[PriceLine]) -> None:
     """Every kind that can be submitted has a price for a page, and each price is told once."""
     named = [(line.kind, line.outcome) for line in lines]
@@ -135,7 +119,6 @@ ROUTER = Router(
         publish_price_book,
         set_own_price,
         drop_own_price,
-        reconcile,
     ],
     tags=["Administration"],
 )

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 import structlog
 from litestar import Response, Router, get, post
+from litestar.openapi import ResponseSpec
 from litestar.params import Parameter
 from msgspec import Meta
 
@@ -42,6 +43,8 @@ Amount = Annotated[int, Meta(ge=1, le=CREDITS_MAX)]
 # `state` itself is a word of the framework.
 StateFilter = Annotated[CorrectionState | None, Parameter(query="state")]
 
+WAITING = {202: ResponseSpec(Correction, description="Another admin key must approve it first.")}
+
 
 class NewRefund(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Pages to give back: all that they were charged, or `credits` of each of them."""
@@ -76,7 +79,12 @@ class CorrectionList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @post(
-    "/tenants/{tenant_id:str}/refunds", dto=StrictJson, return_dto=None, status_code=201, opt=ADMIN
+    "/tenants/{tenant_id:str}/refunds",
+    dto=StrictJson,
+    return_dto=None,
+    status_code=201,
+    opt=ADMIN,
+    responses=WAITING,
 )
 async def refund_pages(
     tenant_id: str,
@@ -115,6 +123,7 @@ async def refund_pages(
     return_dto=None,
     status_code=201,
     opt=ADMIN,
+    responses=WAITING,
 )
 async def adjust_credits(
     tenant_id: str,

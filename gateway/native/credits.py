@@ -1,29 +1,44 @@
 """GET /v1/credits and its entries: what a tenant has, what moved and why."""
 
+from typing import Annotated
+
 import msgspec
 from litestar import Router, get
 from litestar.di import Provide
+from litestar.params import Parameter
+from msgspec import UNSET, UnsetType
 
-from accounting import ledger
+from accounting import ledger, statements
 from accounting.keys import Principal
 from accounting.ledger import Balance, Entry, EntryFilter, EntryKind
 from accounting.lots import Lot
+from accounting.statements import Totals
+from gateway import problems
 from gateway.native import parameters
 from gateway.native.parameters import Time, Window
+from runtime import clock
 from runtime.database import Database
 
 BILLING = {"scope": "billing:read"}
 
+Instant = Annotated[
+    str | None,
+    Parameter(description="RFC 3339, with its zone: the balance just before, without the lots."),
+]
+
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True):
-    """Credits charged in this calendar month (UTC), and ever."""
+    """Credits charged in the calendar month (UTC), and ever."""
 
     period: int
     lifetime: int
 
 
 class Credits(msgspec.Struct, frozen=True, kw_only=True):
-    """granted - adjusted_out = available + held + (charged.lifetime - refunded) + expired."""
+    """granted - adjusted_out = available + held + (charged.lifetime - refunded) + expired.
+
+    `lots` is absent with `as_of`: entries tell what moved, not what each lot still held then.
+    """
 
     available: int
     held: int
@@ -32,7 +47,7 @@ class Credits(msgspec.Struct, frozen=True, kw_only=True):
     expired: int
     granted: int
     adjusted_out: int
-    lots: list[Lot]
+    lots: list[Lot] | UnsetType = UNSET
 
 
 class EntryList(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +58,15 @@ class EntryList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @get("/credits", opt=BILLING)
-async def read_credits(principal: Principal, database: Database) -> Credits:
-    """Tells the balance at one instant, and the credit lots that are not used up."""
+async def read_credits(principal: Principal, database: Database, as_of: Instant = None) -> Credits:
+    """Tells the balance now or as of an instant, and the credit lots that are not used up now."""
+    instant = parameters.time("as_of", as_of)
+    if instant is not None and instant > clock.now():
+        raise problems.invalid("as_of", "Expected a time that has passed")
     async with database.transaction(principal.tenant_id) as tx:
-        return shown(await ledger.balance(tx, principal.tenant_id))
+        if instant is None:
+            return shown(await ledger.balance(tx, principal.tenant_id))
+        return shown(await statements.totals_at(tx, principal.tenant_id, instant))
 
 
 def wanted_entries(
@@ -80,7 +100,7 @@ async def list_entries(
     return EntryList(items=found[:limit], next=following)
 
 
-def shown(balance: Balance) -> Credits:
+def shown(balance: Balance | Totals) -> Credits:
     return Credits(
         available=balance.available,
         held=balance.held,
@@ -89,7 +109,7 @@ def shown(balance: Balance) -> Credits:
         expired=balance.expired,
         granted=balance.granted,
         adjusted_out=balance.adjusted_out,
-        lots=balance.lots,
+        lots=balance.lots if isinstance(balance, Balance) else UNSET,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 import structlog
 from litestar import Response, Router, get, post
+from litestar.openapi import ResponseSpec
 from litestar.params import Parameter
 from msgspec import Meta
 
@@ -41,6 +42,8 @@ DECISIONS: dict[str, Decision] = {"accept": "accepted", "reject": "rejected"}
 
 # `state` itself is a word of the framework.
 StateFilter = Annotated[DisputeState | None, Parameter(query="state")]
+
+WAITING = {202: ResponseSpec(Dispute, description="Another admin key must approve the refund.")}
 
 
 class NewDispute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,8 +150,9 @@ async def read_tenant_dispute(tenant_id: str, dispute_id: str, system: Database)
     return_dto=None,
     status_code=200,
     opt=ADMIN,
+    responses=WAITING,
 )
-async def decide_dispute(  # noqa: PLR0913 # the framework gives each part by its name
+async def decide_dispute(
     tenant_id: str,
     dispute_id: str,
     data: NewDecision,

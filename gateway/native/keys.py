@@ -66,10 +66,15 @@ async def make_key(data: NewKey, principal: Principal, database: Database) -> Ma
 async def revoke_key(
     key_id: str, principal: Principal, database: Database, key_hints: KeyHints
 ) -> KeyRecord:
-    """Revokes a key, in every gateway within seconds; revoking twice is once."""
+    """Revokes a key, in every gateway within seconds; revoking twice is once.
+
+    A key revokes only keys whose scopes it has itself.
+    """
     check_id(key_id)
     async with database.transaction(principal.tenant_id) as tx:
         record = await keys.revoke(tx, principal.tenant_id, key_id)
+        for scope in record.scopes:
+            auth.need_scope(principal, scope)
     await key_hints.changed(key_id)
     return record
 

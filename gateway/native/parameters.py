@@ -85,6 +85,15 @@ def index_cursor(text: str | None, *, start: int, end: int) -> int:
     return number
 
 
+def number(name: str, text: str, *, end: int) -> int:
+    """A whole number from 0; raises Refusal `invalid_request` naming the parameter."""
+    if not (
+        text.isascii() and text.isdecimal() and len(text) <= len(str(end)) and int(text) <= end
+    ):
+        raise problems.invalid(name, f"Expected a whole number from 0 to {end}")
+    return int(text)
+
+
 def uuid_cursor(text: str | None) -> UUID | None:
     """A cursor that is an id; raises Refusal `invalid_cursor`."""
     if text is None:

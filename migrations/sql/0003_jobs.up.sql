@@ -169,5 +169,5 @@ SELECT j.tenant_id, j.job_id, j.parent_job_id, j.kind, j.state, j.phase, j.cance
        j.fetch_attempts, j.fetched_urls, j.browser_renders,
        h.reserved AS credits_reserved, h.charged AS credits_charged,
        h.released AS credits_released, h.state <> 'closed' AS settlement_pending,
-       j.price_version, j.max_pages
+       j.price_version, j.prices, j.max_pages, j.request ->> 'url' AS url
 FROM job j JOIN hold h ON h.tenant_id = j.tenant_id AND h.hold_id = j.job_id;

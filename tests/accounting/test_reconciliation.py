@@ -1,15 +1,16 @@
 """Each invariant notices its own kind of damage, and names the row."""
 
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import pytest
 import pytest_asyncio
 
-from accounting import reconciliation
+from accounting import proofs, reconciliation
 from runtime import database
 from runtime.database import Database
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.support import builders, work
+from tests.support import builders, corrections, sealing, work
 from tests.support.database import DatabaseUrls
 
 DAMAGE = {
@@ -29,8 +30,29 @@ DAMAGE = {
     "no_balance_is_negative": "UPDATE transfer SET amount = 5000 WHERE kind = 'reserve'",
     "budgets_match_their_holds": "UPDATE budget_use SET committed = committed + 1",
     "no_job_costs_more_than_its_ceiling": "UPDATE hold SET ceiling = charged - 1",
+    "refunds_are_within_their_charges": "UPDATE page_refund SET amount = amount + 1",
+    "refunds_match_their_pages": "DELETE FROM page_refund",
+    "corrections_match_their_entries": "DELETE FROM correction WHERE kind = 'adjust_out'",
+    "accepted_disputes_are_refunded": "DELETE FROM page_refund",
+    "pages_have_one_open_dispute": """DELETE FROM dispute_decision; INSERT INTO dispute
+        SELECT tenant_id, gen_random_uuid(), job_id, reason, opened_by FROM dispute;
+        INSERT INTO dispute_page SELECT d.tenant_id, d.dispute_id, p.job_id, p.page_no, p.evidence
+        FROM dispute d CROSS JOIN dispute_page p WHERE d.dispute_id <> p.dispute_id""",
     "fences_never_go_back": """UPDATE page SET fence = 9 WHERE transfer_id =
         (SELECT min(transfer_id) FROM page)""",
+    "closed_periods_equal_their_entries": """INSERT INTO period_close (tenant_id, period, ends_at,
+        opening, opening_held, closing, closing_held, totals, last_transfer_id)
+        SELECT tenant_id, '2020-01-01', '2020-02-01Z', 5, 0, 5, 0, '[]', 0 FROM account""",
+    "the_feed_has_no_gaps": """INSERT INTO usage_event (tenant_id, seq, transfer_id)
+        SELECT tenant_id, 2, min(transfer_id) FROM transfer GROUP BY tenant_id""",
+    "the_feed_has_every_entry": """UPDATE feed_position
+        SET numbered_through = 1000000, next_through = 1000000""",
+}
+DAMAGE |= {
+    "seals_are_chained": "DELETE FROM seal WHERE seal_no = 1",
+    "seals_match_their_entries": """UPDATE transfer SET meta = '{"edited": true}'""",
+    "entries_are_sealed": """UPDATE seal_position SET sealed_through = 1000000;
+        DELETE FROM seal_entry WHERE transfer_id = (SELECT max(transfer_id) FROM seal_entry)""",
 }
 PROVED_BY_CONSTRUCTION = {"accounts_sum_to_zero"}
 """One row is one debit and one credit: no damage to rows can break it, only to the query."""
@@ -58,6 +80,8 @@ async def some_history(own: Database) -> None:
         await work.settle(own, run, [work.ok(2)])
         if not is_last:
             await work.finish(own, run)
+            await corrections.some_corrections(own, tenant.tenant_id, run.lease.job_id)
+        await sealing.seal_all(own)
 
 
 @pytest.mark.tampers
@@ -74,6 +98,30 @@ async def test_damage_is_seen_and_named(
     assert invariant in broken
     assert broken[invariant].first is not None
     assert broken[invariant].first.detail
+
+
+@pytest.mark.tampers
+@pytest.mark.parametrize("invariant", sorted(DAMAGE.keys() - reconciliation.OF_HISTORY))
+async def test_damage_of_what_moved_is_seen_without_looking_at_the_rest(
+    own: Database, own_database_urls: DatabaseUrls, postgres_server: EmbeddedPostgres, invariant
+) -> None:
+    await some_history(own)
+    whole = await proofs.run(own, "recent", asked_by="test")
+    assert whole.run.verdicts == []
+
+    await damage(own_database_urls, postgres_server, DAMAGE[invariant])
+
+    proof = await proofs.run(own, "recent", asked_by="test")
+    assert invariant in {verdict.invariant for verdict in proof.run.verdicts}
+    full = await proofs.run(own, "full", asked_by="test")
+    found = {verdict.invariant: verdict for verdict in full.run.verdicts}
+    assert found[invariant].tenants == [await own_tenant(own)]
+
+
+async def own_tenant(own: Database) -> UUID:
+    async with own.connection() as connection:
+        tenant_id: UUID = await connection.fetchval("SELECT tenant_id FROM tenant")
+    return tenant_id
 
 
 def test_every_invariant_has_its_damage() -> None:

@@ -1,4 +1,4 @@
-"""What an operator does over HTTP: tenants, keys, grants, plans, prices, the proof."""
+"""What an operator does over HTTP: tenants, keys, grants, plans, prices."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -164,10 +164,3 @@ async def test_prices_are_published_whole_and_used_from_then_on(
     crawl = {"url": "https://example.com/", "max_pages": 4}
     answer = await mine.post("/v1/crawls", json=crawl)
     assert answer.headers["X-Credits-Reserved"] == "12"
-
-
-async def test_the_ledger_is_proved_over_http(admin: httpx.AsyncClient) -> None:
-    proof = (await admin.get("/admin/v1/reconciliation")).json()
-    assert proof["ok"] is True
-    assert proof["verdicts"]
-    assert all(verdict["violations"] == 0 for verdict in proof["verdicts"])

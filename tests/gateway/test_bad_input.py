@@ -186,3 +186,17 @@ async def test_a_request_id_is_taken_over_or_made(client: Client) -> None:
         made = await mine.get("/nothing", headers={"X-Request-Id": odd})
         assert made.headers["X-Request-Id"] == made.json()["request_id"] != odd
     assert (await mine.get("/healthz")).headers["X-Request-Id"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/jobs?stat=queued", "/v1/credits/entries?jobid=1", "/v1/credits?x="]
+)
+async def test_a_parameter_that_a_call_does_not_have_is_refused_by_name(
+    path: str, system: Database, client: Client
+) -> None:
+    tenant = await builders.a_tenant(system)
+    mine = client(await builders.a_key(system, tenant.tenant_id))
+
+    problem = problem_of(await mine.get(path), 422, "invalid_request")
+
+    assert problem["errors"][0]["path"] == path.partition("?")[2].partition("=")[0]

@@ -115,3 +115,10 @@ async def test_the_page_of_the_document_needs_no_other_host(client: Client) -> N
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     style = await client().get("/schema/style.css")
     assert style.headers["Content-Type"].startswith("text/css")
+
+
+async def test_head_is_get_without_its_content(client: Client) -> None:
+    for path in ("/healthz", "/readyz", "/schema", "/metrics"):
+        head, get = await client().head(path), await client().get(path)
+        assert (head.status_code, head.content) == (get.status_code, b"")
+        assert head.headers["content-type"] == get.headers["content-type"]

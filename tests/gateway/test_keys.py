@@ -61,3 +61,14 @@ async def test_revoking_twice_is_once_and_a_strangers_key_is_none(
     assert first == second
     assert first["revoked_at"] is not None
     problem_of(await client(made["secret"]).get("/v1/jobs"), 401, "unauthenticated")
+
+
+async def test_a_key_revokes_no_key_that_may_do_more(system: Database, client: Client) -> None:
+    tenant = await builders.a_tenant(system)
+    mine = client(await builders.a_key(system, tenant.tenant_id))
+    admin_key = await builders.a_key(system, tenant.tenant_id, scopes=["admin"])
+
+    answer = await mine.delete(f"/v1/keys/{admin_key.split('_')[2]}")
+
+    problem_of(answer, 403, "forbidden")
+    assert (await client(admin_key).get("/admin/v1/plans")).status_code == 200

@@ -16,6 +16,10 @@ def a_job(*, done: int, left: int, seconds: float, started: bool = True) -> Job:
     return Job(
         job_id=ids.new_id(),
         kind="crawl",
+        url="https://example.com/",
+        max_pages=10,
+        price_version=1,
+        prices={"page": 1},
         state="running",
         phase="crawling",
         cancel_requested=False,

@@ -101,7 +101,7 @@ class Story:
         credits = self.whole.get("/v1/credits")
         assert credits["available"] + credits["charged"]["lifetime"] == credits["granted"]
         admin = {"Authorization": f"Bearer {self.whole.keys['admin_key']}"}
-        proof = self.whole.http.get("/admin/v1/reconciliation", headers=admin).json()
+        proof = self.whole.http.post("/admin/v1/reconciliation", headers=admin, json={}).json()
         assert proof["ok"], proof
 
     def check_the_sites_log(self) -> None:

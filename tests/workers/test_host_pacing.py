@@ -90,3 +90,31 @@ async def test_the_local_gate_forgets_hosts_that_are_free() -> None:
         await gate.wait(f"host-{number}", HostPace(interval_seconds=0, concurrency=1))
 
     assert len(gate._free_at) <= 10_000
+
+
+async def test_whoever_is_cut_off_while_waiting_gives_the_turn_back(signals: Signals) -> None:
+    gate, host = SharedGate(signals), a_host()
+    slow = HostPace(interval_seconds=5.0, concurrency=2)
+
+    async def request() -> None:
+        async with gate.turn(host, slow):
+            await asyncio.Event().wait()
+
+    waiting = [asyncio.create_task(request()) for _ in range(2)]
+    async with asyncio.timeout(30):
+        while await signals.client.zcard(f"flight:{{{host}}}") < 2:  # noqa: ASYNC110 # in Redis
+            await asyncio.sleep(0.01)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert await signals.client.zcard(f"flight:{{{host}}}") == 0
+
+
+async def test_a_request_of_a_dead_worker_stops_counting(signals: Signals) -> None:
+    gate, host = SharedGate(signals), a_host()
+    pace = HostPace(interval_seconds=0, concurrency=1, counted_seconds=0.05)
+    await gate._take(host, pace, "of-a-worker-that-died")
+
+    async with asyncio.timeout(30), gate.turn(host, pace):
+        pass

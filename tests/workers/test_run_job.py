@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from jobs.addresses import AddressPolicy
 from jobs.progress import adds_up
 from runtime.database import Database
 from tests.support.site import Site, html
@@ -304,3 +305,15 @@ async def test_a_page_that_cannot_be_stored_fails_alone(
     assert (outcomes["/a"], outcomes["/b"]) == ("internal_error", "internal_error")
     assert done.job.state == "succeeded"
     assert done.job.usage.credits_charged == done.job.progress.succeeded
+
+
+async def test_a_start_url_that_is_refused_by_now_is_blocked(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    a_small_site(site)
+    closed = msgspec.structs.replace(parts, policy=AddressPolicy())
+
+    done = await crawl(app, closed, site.url)
+
+    assert (done.job.state, done.job.completion_reason) == ("failed", "upstream_failure")
+    assert done.job.error.reason == "blocked"

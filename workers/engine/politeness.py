@@ -13,10 +13,14 @@ CRAWL_DELAY_SECONDS_MAX = 60.0
 
 
 class HostPace(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds from one request's start to the next, and requests at a time; 0 s is no wait."""
+    """Seconds from one request's start to the next, and requests at a time; 0 s is no wait.
+
+    A request whose worker died stops counting after `counted_seconds`.
+    """
 
     interval_seconds: float
     concurrency: int
+    counted_seconds: float = 35.0
 
 
 class HostGate(Protocol):
@@ -80,7 +84,7 @@ def effective_pace(
     """The slowest of the three; a crawl-delay counts up to a minute."""
     asked = min(crawl_delay_seconds or 0.0, CRAWL_DELAY_SECONDS_MAX)
     interval = max(plan.interval_seconds, delay_seconds, asked)
-    return HostPace(interval_seconds=interval, concurrency=plan.concurrency)
+    return msgspec.structs.replace(plan, interval_seconds=interval)
 
 
 def host_key(target: Target) -> str:
