@@ -15,7 +15,8 @@ BEGIN
     LOOP
         INSERT INTO transfer (tenant_id, kind, debit, credit, amount, lot_id, op_key)
         VALUES (p_tenant, 'expire', 'available', 'expired', expired.remaining, expired.lot_id,
-                'expire:' || expired.lot_id || ':' || pg_current_xact_id());
+                -- a lot may get credits back and expire again, even in one transaction
+                'expire:' || expired.lot_id || ':' || gen_random_uuid());
         UPDATE lot SET remaining = 0, exhausted = true
         WHERE tenant_id = p_tenant AND lot_id = expired.lot_id;
         total := total + expired.remaining;
@@ -213,9 +214,12 @@ DECLARE
 BEGIN
     PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
     SELECT a.available INTO balance FROM account a JOIN tenant t USING (tenant_id)
-    WHERE a.tenant_id = p_tenant AND t.status = 'active' FOR NO KEY UPDATE OF a;
+    WHERE a.tenant_id = p_tenant AND t.status = 'active' AND t.frozen_at IS NULL
+    FOR NO KEY UPDATE OF a;
     IF NOT FOUND THEN
-        RETURN QUERY SELECT 'suspended', NULL::uuid, NULL::bigint, NULL::jsonb;
+        RETURN QUERY SELECT CASE WHEN t.status = 'active' THEN 'frozen' ELSE 'suspended' END,
+                            NULL::uuid, NULL::bigint, NULL::jsonb
+        FROM tenant t WHERE t.tenant_id = p_tenant;
         RETURN;
     END IF;
     SELECT * INTO known FROM job j WHERE j.tenant_id = p_tenant AND
@@ -402,7 +406,7 @@ $$;
 -- A live run gets 10 s beyond its deadline for its last flush; rows are taken with SKIP LOCKED, so
 -- that every gateway may sweep at the same time.
 CREATE OR REPLACE FUNCTION sweep_overdue_v1(p_limit integer)
-RETURNS TABLE (tenant uuid, job uuid, reason text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (tenant uuid, job uuid, reason text, fault text) LANGUAGE plpgsql AS $$
 DECLARE
     j job;
 BEGIN
@@ -418,10 +422,16 @@ BEGIN
         tenant := j.tenant_id;
         job := j.job_id;
         reason := CASE WHEN j.cancel_requested THEN 'cancelled' ELSE 'deadline' END;
-        PERFORM finish_job_v1(j.tenant_id, j.job_id, NULL, reason, CASE WHEN j.state = 'queued' THEN
-            jsonb_build_object(
-                'reason', 'timeout', 'retryable', true,
-                'message', 'job was not started within the 30-minute queue limit') END);
+        fault := NULL;
+        -- One job that cannot be ended must not keep the others from it.
+        BEGIN
+            PERFORM finish_job_v1(j.tenant_id, j.job_id, NULL, reason, CASE WHEN j.state = 'queued'
+                THEN jsonb_build_object(
+                    'reason', 'timeout', 'retryable', true,
+                    'message', 'job was not started within the 30-minute queue limit') END);
+        EXCEPTION WHEN OTHERS THEN
+            fault := sqlerrm;
+        END;
         RETURN NEXT;
     END LOOP;
 END
@@ -429,7 +439,7 @@ $$;
 
 -- Final jobs whose hold is still open: only a crash between steps, or a leg outside, leaves one.
 CREATE OR REPLACE FUNCTION settle_orphans_v1(p_limit integer)
-RETURNS TABLE (tenant uuid, job uuid) LANGUAGE plpgsql AS $$
+RETURNS TABLE (tenant uuid, job uuid, fault text) LANGUAGE plpgsql AS $$
 DECLARE
     j job;
 BEGIN
@@ -440,9 +450,14 @@ BEGIN
     LOOP
         tenant := j.tenant_id;
         job := j.job_id;
-        PERFORM close_hold_v1(tenant, job);
-        UPDATE job AS o SET expires_at = now() + retention_v1(o.tenant_id)
-        WHERE o.tenant_id = tenant AND o.job_id = j.job_id;
+        fault := NULL;
+        BEGIN
+            PERFORM close_hold_v1(tenant, job);
+            UPDATE job AS o SET expires_at = now() + retention_v1(o.tenant_id)
+            WHERE o.tenant_id = tenant AND o.job_id = j.job_id;
+        EXCEPTION WHEN OTHERS THEN
+            fault := sqlerrm;
+        END;
         RETURN NEXT;
     END LOOP;
 END

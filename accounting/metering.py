@@ -118,6 +118,11 @@ def _refusal(row: Row, credits: int, agreed: Terms) -> Refusal:
             )
         case "quote_expired":
             return requests.invalid("quote_id", "the quote is over, or was for something else")
+        case "frozen":
+            return Refusal(
+                "tenant_suspended",
+                "New jobs of this tenant wait until an operator has looked at its ledger.",
+            )
     return Refusal("tenant_suspended", "This tenant is suspended.")
 
 
@@ -182,16 +187,25 @@ async def cancel(connection: Connection, tenant_id: UUID, job_id: UUID) -> str:
     return state
 
 
-async def sweep_overdue(connection: Connection, *, limit: int) -> list[tuple[UUID, UUID, str]]:
-    """Ends jobs past their queue limit or deadline; tells (tenant, job, reason) of each."""
+class Swept(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that a sweep took; with a `fault` it could not be ended and stays as it was."""
+
+    tenant: UUID
+    job: UUID
+    reason: str = ""
+    fault: str | None
+
+
+async def sweep_overdue(connection: Connection, *, limit: int) -> list[Swept]:
+    """Ends jobs past their queue limit or deadline, each by itself."""
     rows = await connection.fetch(SQL.sweep_overdue, limit)
-    return [(row["tenant"], row["job"], row["reason"]) for row in rows]
+    return [msgspec.convert(dict(row), Swept) for row in rows]
 
 
-async def settle_orphans(connection: Connection, *, limit: int) -> list[tuple[UUID, UUID]]:
-    """Closes the holds of final jobs that a crash left open; tells (tenant, job) of each."""
+async def settle_orphans(connection: Connection, *, limit: int) -> list[Swept]:
+    """Closes the holds of final jobs that a crash left open, each by itself."""
     rows = await connection.fetch(SQL.settle_orphans, limit)
-    return [(row["tenant"], row["job"]) for row in rows]
+    return [msgspec.convert(dict(row), Swept) for row in rows]
 
 
 def _job_row(submission: Submission, agreed: Terms) -> dict[str, Any]:

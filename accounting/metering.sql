@@ -15,7 +15,7 @@ SELECT finish_job_v1(:tenant_id, :job_id, :token, :reason, :error);
 SELECT cancel_job_v1(:tenant_id, :job_id);
 
 -- name: sweep_overdue(count)
-SELECT tenant, job, reason FROM sweep_overdue_v1(:count);
+SELECT tenant, job, reason, fault FROM sweep_overdue_v1(:count);
 
 -- name: settle_orphans(count)
-SELECT tenant, job FROM settle_orphans_v1(:count);
+SELECT tenant, job, fault FROM settle_orphans_v1(:count);

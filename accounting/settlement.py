@@ -25,10 +25,14 @@ async def settle(database: Database) -> int:
     """Settles what was left; how many jobs that were. Each one is loud in the log."""
     async with database.connection() as connection:
         settled = await metering.settle_orphans(connection, limit=JOBS_A_TURN)
-    for tenant_id, job_id in settled:
-        log.warning("orphan_settled", tenant_id=str(tenant_id), job_id=str(job_id))
-    metrics.ORPHANS_SETTLED.inc(len(settled))
-    return len(settled)
+    done = [one for one in settled if one.fault is None]
+    for one in settled:
+        if one.fault is None:
+            log.warning("orphan_settled", tenant_id=str(one.tenant), job_id=str(one.job))
+        else:
+            log.error("orphan_not_settled", job_id=str(one.job), fault=one.fault)
+    metrics.ORPHANS_SETTLED.inc(len(done))
+    return len(done)
 
 
 async def expire_lots(database: Database) -> int:

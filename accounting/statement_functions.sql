@@ -8,7 +8,8 @@ CREATE OR REPLACE FUNCTION statement_lines_v1(
     kind text, prior_period text, entries bigint, credits bigint, available bigint, held bigint
 ) LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN t.kind = 'grant' AND l.source = 'adjust' THEN 'adjust_in' ELSE t.kind END,
-           prior_period_v1(t, p_from),
+           -- nearly all entries are of their own time: the look at an older one is kept from them
+           CASE WHEN t.kind = 'refund' OR t.meta ? 'occurred_at' THEN prior_period_v1(t, p_from) END,
            count(*), sum(t.amount)::bigint,
            sum(CASE 'available' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END)
                ::bigint,
@@ -97,14 +98,18 @@ BEGIN
             WHERE next_xid > pg_current_xact_id();
             RETURN 0;
         END IF;
+        WITH fresh AS MATERIALIZED (
+            SELECT tenant_id, transfer_id,
+                   row_number() OVER (PARTITION BY tenant_id ORDER BY transfer_id) AS nth
+            FROM transfer
+            WHERE transfer_id > place.numbered_through AND transfer_id <= place.next_through
+        ), ends AS MATERIALIZED (
+            SELECT f.tenant_id, coalesce((SELECT max(e.seq) FROM usage_event e
+                                          WHERE e.tenant_id = f.tenant_id), 0) AS seq
+            FROM (SELECT DISTINCT tenant_id FROM fresh) AS f
+        )
         INSERT INTO usage_event (tenant_id, seq, transfer_id)
-        SELECT t.tenant_id, coalesce(last.seq, 0)
-                   + row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.transfer_id),
-               t.transfer_id
-        FROM transfer t
-        LEFT JOIN LATERAL (SELECT e.seq FROM usage_event e WHERE e.tenant_id = t.tenant_id
-                           ORDER BY e.seq DESC LIMIT 1) AS last ON true
-        WHERE t.transfer_id > place.numbered_through AND t.transfer_id <= place.next_through;
+        SELECT tenant_id, ends.seq + fresh.nth, transfer_id FROM fresh JOIN ends USING (tenant_id);
         GET DIAGNOSTICS written = ROW_COUNT;
     END IF;
     UPDATE feed_position SET

@@ -55,18 +55,18 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 async def read(
     snapshot: Connection, tenant_id: UUID, wanted: Wanted, *, after: str | None, limit: int
 ) -> Usage:
-    """One answer from one snapshot; a page that was charged counts when its entry was recorded."""
+    """Everything in one statement; a page that was charged counts when its entry was recorded."""
     rows = await snapshot.fetch(
         SQL.groups, tenant_id, wanted.by, wanted.starts_at, wanted.ends_at, after, limit + 1
     )
-    groups = [msgspec.convert(dict(row), Group) for row in rows[:limit]]
-    total = await snapshot.fetchrow(SQL.total, tenant_id, wanted.starts_at, wanted.ends_at)
-    assert total is not None
+    total, *named = (dict(row) for row in rows)
+    del total["group"]
+    groups = [msgspec.convert(row, Group) for row in named[:limit]]
     return Usage(
         by=wanted.by,
         starts_at=wanted.starts_at,
         ends_at=wanted.ends_at,
         items=groups,
-        next=groups[-1].group if len(rows) > limit else None,
-        total=msgspec.convert(dict(total), Used),
+        next=groups[-1].group if len(named) > limit else None,
+        total=msgspec.convert(total, Used),
     )

@@ -11,7 +11,9 @@ from runtime import settings
 from runtime.process import BAD_SETTINGS
 from runtime.settings import Settings, SettingsError
 
-BACKLOG = 1_024
+BACKLOG = 4_096
+CONNECTIONS_MAX = 16_384
+"""Connections served at a time, idle ones included: a thousand that say nothing must not matter."""
 
 
 def serve(chosen: Settings) -> None:
@@ -26,6 +28,7 @@ def serve(chosen: Settings) -> None:
         loop=Loops.uvloop,
         websockets=False,
         backlog=BACKLOG,
+        backpressure=CONNECTIONS_MAX,
         log_access=False,
         log_level=LogLevels.warning,
         workers_kill_timeout=max(1, math.ceil(chosen.drain_seconds)),

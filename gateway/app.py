@@ -153,7 +153,6 @@ def create_app(chosen: Settings) -> Litestar:
 
 def guard(door: Door) -> Guard:
     """The door's guard as a plain function: the framework copies whatever else it is given."""
-
     names = QueryNames()
 
     async def admit(

@@ -1,5 +1,6 @@
 """One request and its answer: the id both carry, extra headers, a log line, metrics."""
 
+import asyncio
 import re
 from typing import Any, cast
 
@@ -29,6 +30,8 @@ SECURITY_HEADERS = (
 )
 NO_STORE = (b"cache-control", b"no-store")
 FIRST_ERROR_STATUS = 400
+BODY_SECONDS = 20.0
+"""How long the next part of a body may take; then the caller counts as gone."""
 
 
 class Exchange:
@@ -77,9 +80,28 @@ class Exchanges:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(process="gateway", request_id=exchange.request_id)
         try:
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, in_time(receive), send_with_headers)
         finally:
             _record(scope, exchange, seconds=clock.monotonic() - started)
+
+
+def in_time(receive: Receive) -> Receive:
+    """A caller whose body does not come counts as gone, and holds no request open for ever."""
+    whole = False
+
+    async def receive_in_time() -> Any:  # noqa: ANN401 - the server's own message
+        nonlocal whole
+        if whole:
+            return await receive()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        whole = not message.get("more_body", False)
+        return message
+
+    return receive_in_time
 
 
 def without_body(send: Send) -> Send:

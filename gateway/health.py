@@ -18,6 +18,8 @@ from runtime.redis import Signals
 log = structlog.get_logger()
 
 RETRY_AFTER_SECONDS = 2
+ANSWER_SECONDS = 1.5
+"""A probe must hear in time that a server hangs."""
 METRICS_TYPE = prometheus_client.CONTENT_TYPE_LATEST.removesuffix("; charset=utf-8")
 """The framework says the charset itself."""
 
@@ -57,9 +59,9 @@ def read_metrics() -> Response[bytes]:
 async def _missing_of(database: Database) -> list[str]:
     """What of PostgreSQL is missing; without an answer nothing is known of its schema."""
     try:
-        async with database.connection() as connection:
+        async with asyncio.timeout(ANSWER_SECONDS), database.connection() as connection:
             return [] if await schema.is_current(connection) else ["migrations"]
-    except Unavailable:
+    except (Unavailable, TimeoutError):
         return ["postgresql", "migrations"]
     except Exception:
         # A wrong name, password or grant is no lost connection, and as little ready.

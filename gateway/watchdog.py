@@ -7,6 +7,7 @@ from gateway import metrics
 from jobs import queue, runs
 from jobs.queue import Bell
 from runtime.database import Database
+from runtime.errors import Unavailable
 
 log = structlog.get_logger()
 
@@ -23,21 +24,36 @@ class Watchdog:
         self._bell = bell
 
     async def run_once(self) -> None:
-        """One turn of every duty; raises Unavailable while PostgreSQL is away."""
-        await self.end_overdue()
-        await self.free_leases()
-        await self.ring_again()
-        await self.measure()
+        """One turn of every duty; one that fails keeps no other from its turn.
+
+        Raises Unavailable while PostgreSQL is away.
+        """
+        for duty in (self.end_overdue, self.free_leases, self.ring_again, self.measure):
+            try:
+                await duty()
+            except Unavailable:
+                raise
+            except Exception:
+                # The log has it; the next turn tries again.
+                log.exception("duty_failed", duty=duty.__name__)
 
     async def end_overdue(self) -> int:
         """Ends jobs past their queue limit or deadline, and stops what may still run of them."""
         async with self._system.connection() as connection:
             ended = await metering.sweep_overdue(connection, limit=JOBS_A_TURN)
-        for tenant_id, job_id, reason in ended:
-            metrics.JOBS_OVERDUE.labels(reason).inc()
-            log.warning("job_overdue", tenant_id=str(tenant_id), job_id=str(job_id), reason=reason)
-            await self._bell.control(job_id)
-        return len(ended)
+        for one in ended:
+            if one.fault is not None:
+                log.error("job_not_ended", job_id=str(one.job), fault=one.fault)
+                continue
+            metrics.JOBS_OVERDUE.labels(one.reason).inc()
+            log.warning(
+                "job_overdue",
+                tenant_id=str(one.tenant),
+                job_id=str(one.job),
+                reason=one.reason,
+            )
+            await self._bell.control(one.job)
+        return sum(one.fault is None for one in ended)
 
     async def free_leases(self) -> int:
         """Gives the jobs of silent runs to whoever claims them next."""

@@ -77,7 +77,8 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM requeue_pages_v1(p_tenant, p_job);
-    UPDATE job SET lease_owner = NULL, lease_until = NULL, rung_at = NULL, updated_at = now()
+    UPDATE job SET lease_token = lease_token + 1, lease_owner = NULL, lease_until = NULL,
+                   rung_at = NULL, updated_at = now()
     WHERE tenant_id = p_tenant AND job_id = p_job;
     RETURN true;
 END
@@ -206,6 +207,7 @@ BEGIN
             bytes = d.bytes, duration_ms = d.duration_ms, fetched_at = d.fetched_at,
             content_hash = decode(d.content_hash, 'hex'), segment = d.segment,
             segment_offset = d.segment_offset, segment_length = d.segment_length,
+            content_bytes = d.content_bytes,
             outcome = CASE WHEN d.state = 'succeeded' THEN d.outcome END,
             credits = CASE WHEN d.state = 'succeeded' THEN d.credits ELSE 0 END,
             transfer_id = CASE WHEN d.state = 'succeeded' AND d.credits > 0 THEN p_transfer END,
@@ -214,7 +216,7 @@ BEGIN
             page_no integer, state text, reason text, detail text, final_url text,
             http_status integer, content_type text, title text, bytes bigint, duration_ms integer,
             fetched_at timestamptz, content_hash text, segment text, segment_offset bigint,
-            segment_length bigint, outcome text, credits bigint)
+            segment_length bigint, content_bytes bigint, outcome text, credits bigint)
         WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
           AND p.state = 'in_flight'
         RETURNING p.state, p.http_status

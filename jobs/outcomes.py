@@ -28,6 +28,7 @@ class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     segment: str | None = None
     segment_offset: int | None = None
     segment_length: int | None = None
+    content_bytes: int | None = None
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

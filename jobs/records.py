@@ -122,3 +122,4 @@ class StoredPage(msgspec.Struct, frozen=True, kw_only=True):
     segment: str | None
     segment_offset: int
     segment_length: int
+    content_bytes: int

@@ -65,7 +65,7 @@ async def _with_content(store: ContentStore, stored: StoredPage) -> Page:
     frame = await store.get(stored.segment, stored.segment_offset, stored.segment_length)
     if frame is None:
         return stored.page
-    kept = unpack(frame)
+    kept = await asyncio.to_thread(unpack, frame)
     return msgspec.structs.replace(
         stored.page, **{name: getattr(kept, name) for name in Content.__struct_fields__}
     )
@@ -82,4 +82,5 @@ def _stored(row: Row) -> StoredPage:
         segment=row["segment"],
         segment_offset=row["segment_offset"] or 0,
         segment_length=row["segment_length"] or 0,
+        content_bytes=row["content_bytes"] or 0,
     )

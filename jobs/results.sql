@@ -2,7 +2,8 @@
 -- Pages come in index order up to the first that is still open, so that a reader who passes the
 -- cursor on while the job runs meets every page exactly once.
 SELECT page_no, url, final_url, depth, state, reason, detail, http_status, content_type,
-       fetched_at, duration_ms, bytes, credits, transfer_id AS entry_id, title, segment, segment_offset, segment_length
+       fetched_at, duration_ms, bytes, credits, transfer_id AS entry_id, title, segment, segment_offset,
+       segment_length, content_bytes
 FROM page
 WHERE tenant_id = :tenant_id AND job_id = :job_id AND page_no > :after
   AND page_no < coalesce(

@@ -26,6 +26,8 @@ USAGE = tuple(
 
 
 CursorTime = Annotated[datetime, Meta(tz=True)]
+CURSOR_YEARS = range(1970, 9_998)
+"""Beyond them a zone can push a time out of what PostgreSQL and Python hold."""
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,11 +94,17 @@ def read_cursor(cursor: str) -> tuple[datetime, UUID]:
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         created_at, job_id = text.split("|")
-        return msgspec.convert(created_at, CursorTime), UUID(job_id)
+        moment: datetime = msgspec.convert(created_at, CursorTime)
+        found = moment, UUID(job_id)
     except (ValueError, binascii.Error) as error:
-        raise Refusal(
-            "invalid_cursor", "The cursor in `after` is not one that a list gave."
-        ) from error
+        raise _bad_cursor() from error
+    if moment.year not in CURSOR_YEARS:
+        raise _bad_cursor()
+    return found
+
+
+def _bad_cursor() -> Refusal:
+    return Refusal("invalid_cursor", "The cursor in `after` is not one that a list gave.")
 
 
 def job_of(row: Row) -> Job:

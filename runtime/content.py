@@ -70,9 +70,17 @@ def compress(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(data)
 
 
+def expanded_bytes(frame: bytes) -> int:
+    """How long the data of a frame of ours is."""
+    return zstandard.get_frame_parameters(frame).content_size
+
+
 def expand(frame: bytes, *, bytes_max: int) -> bytes:
     """The data of a frame of ours; raises ValueError when it is damaged or too long."""
     try:
+        # The library heeds max_output_size only where a frame does not state its size.
+        if expanded_bytes(frame) > bytes_max:
+            raise ValueError("a stored page is too long")
         return zstandard.ZstdDecompressor().decompress(frame, max_output_size=bytes_max)
     except zstandard.ZstdError as error:
         raise ValueError("a stored page is damaged") from error

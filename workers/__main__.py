@@ -30,6 +30,7 @@ async def main(settings: Settings, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(runner.serve(stop))
             group.create_task(prober.serve(stop))
+            group.create_task(parts.gate.keep(stop))
             if settings.arq:
                 group.create_task(tasks.serve(settings.redis_url, runner, stop))
 

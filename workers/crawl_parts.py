@@ -25,7 +25,6 @@ from workers.parts import Parts
 from workers.stop_signal import StopSignal
 
 SITEMAP_LIMITS = SitemapLimits()
-COUNTED_BEYOND_TIMEOUT_SECONDS = 5.0
 ANYWHERE = AddressPolicy.of(["0.0.0.0/0", "::/0"])
 """Only for reading a start URL; what is fetched is asked of the real policy."""
 
@@ -53,14 +52,13 @@ async def assemble(
     pace = HostPace(
         interval_seconds=plan.host_interval_seconds,
         concurrency=plan.host_concurrency,
-        counted_seconds=request.page_timeout_seconds + COUNTED_BEYOND_TIMEOUT_SECONDS,
     )
     pacing = Pacing(
         parts.gate,
         pace,
         robots,
         delay_seconds=request.delay_seconds,
-        is_unpaced=lambda target: _is_unpaced(parts, plan, request, target),
+        is_unpaced=lambda target: _is_unpaced(parts, plan, target),
     )
     frontier = JobFrontier(
         parts.database,
@@ -126,14 +124,14 @@ def _concurrency(parts: Parts, plan: Plan, request: JobRequest, start: Target) -
     """Slots beyond what the one host of a crawl bears would only wait at its gate."""
     wanted = request.max_concurrency or parts.settings.job_concurrency
     slots = min(wanted, parts.settings.job_concurrency)
-    if request.scope in {"host", "path"} and not _is_unpaced(parts, plan, request, start):
+    if request.scope in {"host", "path"} and not _is_unpaced(parts, plan, start):
         return min(slots, plan.host_concurrency)
     return slots
 
 
-def _is_unpaced(parts: Parts, plan: Plan, request: JobRequest, target: Target) -> bool:
-    """A machine of the operator's own, under a plan for it, and nobody asked to go slowly."""
-    if not plan.unpaced_allowed_networks or request.delay_seconds:
+def _is_unpaced(parts: Parts, plan: Plan, target: Target) -> bool:
+    """A machine of the operator's own, under a plan that lets nothing hold it back."""
+    if not plan.unpaced_allowed_networks:
         return False
     if target.host == "localhost":
         return bool(parts.settings.networks)

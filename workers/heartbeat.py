@@ -41,7 +41,11 @@ class Heartbeat:
             while not self._stop.event.is_set():
                 await loops.wait(self._nudge, self._lease_seconds / BEATS_A_LEASE)
                 self._nudge.clear()
-                await self._beat_once()
+                try:
+                    await self._beat_once()
+                except Exception:
+                    # A run whose heart stops silently would lose its lease without knowing.
+                    log.exception("heartbeat_failed")
         finally:
             deadline.cancel()
 

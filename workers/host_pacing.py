@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from runtime import clock, ids, redis
+from runtime import clock, ids, loops, redis
 from runtime.redis import Signals
 from workers.engine.politeness import HostPace
 
@@ -16,6 +16,8 @@ log = structlog.get_logger()
 
 HOSTS_MAX = 10_000
 TOKEN_LENGTH = 16
+RENEW_SECONDS = 4.0
+COUNTED_MS = 12_000
 
 
 class SharedGate:
@@ -25,6 +27,7 @@ class SharedGate:
         self._client = signals.client
         self._script = signals.script(Path(__file__).with_suffix(".lua"))
         self._fallback = LocalGate()
+        self._held: dict[str, str] = {}
 
     @asynccontextmanager
     async def turn(self, host: str, pace: HostPace) -> AsyncGenerator[None]:
@@ -32,10 +35,32 @@ class SharedGate:
         try:
             # A turn that is booked counts already while it is waited for: whoever is cut off
             # there must give it back too, or the host is blocked for everybody.
+            self._held[token] = host
             await self._take(host, pace, token)
             yield
         finally:
+            del self._held[token]
             await self._give_back(host, token)
+
+    async def keep(self, stop: asyncio.Event) -> None:
+        """Renews what this worker has in flight, so that only a dead worker's stops counting."""
+        while not await loops.wait(stop, RENEW_SECONDS):
+            try:
+                await self._renew()
+            except redis.LOST as error:
+                log.warning("turns_not_renewed", error=str(error))
+
+    async def _renew(self) -> None:
+        held = dict(self._held)
+        if not held:
+            return
+        seconds, micros = await self._client.time()
+        until = seconds * 1000 + micros // 1000 + COUNTED_MS
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for token, host in held.items():
+                pipeline.zadd(f"flight:{{{host}}}", {token: until}, xx=True, gt=True)
+                pipeline.pexpire(f"flight:{{{host}}}", COUNTED_MS + 1000, gt=True)
+            await pipeline.execute()
 
     async def wait(self, host: str, pace: HostPace) -> None:
         uncounted = msgspec.structs.replace(pace, concurrency=0)

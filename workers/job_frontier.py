@@ -65,5 +65,4 @@ class JobFrontier:
 
     async def was_left_out(self, key: bytes) -> bool:
         """Whether a limit of the job kept this URL out of the frontier."""
-        async with self._database.connection() as connection:
-            return await runs.was_left_out(connection, self._lease, key)
+        return await self._repeat(lambda c: runs.was_left_out(c, self._lease, key))

@@ -10,7 +10,7 @@ from accounting import metering, pricing, retention
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobWarning
 from jobs.runs import Run
-from runtime import clock, database, ids, loops
+from runtime import clock, content, database, ids, loops
 from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from workers import metrics
@@ -52,6 +52,7 @@ class PageSink:
         self._rule = rule
         self._stop = stop
         self._waiting: list[Visit] = []
+        self._found_waiting = 0
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[bool] | None = None
@@ -74,6 +75,7 @@ class PageSink:
         """Takes a page. Waits while a whole batch waits for the one being written."""
         self._raise_failed_flush()
         self._waiting.append(visit)
+        self._found_waiting += len(visit.found)
         if not self._is_short():
             await self._flush_in_progress()
         if self._is_short():
@@ -138,6 +140,7 @@ class PageSink:
             while self._waiting and not (wrote and whole_batches and self._is_short()):
                 batch = self._waiting[: self._rule.pages]
                 del self._waiting[: self._rule.pages]
+                self._found_waiting = sum(len(visit.found) for visit in self._waiting)
                 facts, self._facts = self._facts, Facts()
                 await self._write_or_split(batch, facts)
                 wrote = True
@@ -146,12 +149,18 @@ class PageSink:
         return wrote
 
     def _is_short(self) -> bool:
-        return len(self._waiting) < self._rule.pages
+        return len(self._waiting) < self._rule.pages and self._found_waiting <= FOUND_A_CALL
 
     async def _write_or_split(self, batch: list[Visit], facts: Facts) -> None:
         """Writes a batch; where one page of it cannot be stored, that page alone fails."""
+        found = [one for visit in batch for one in visit.found]
         try:
-            await self._write(batch, [f for visit in batch for f in visit.found], facts)
+            # More than one call's worth of discoveries goes ahead of the pages that made them: a
+            # crash in between fetches those pages again, and then finds nothing new.
+            while len(found) > FOUND_A_CALL:
+                await self._write([], found[:FOUND_A_CALL], Facts())
+                del found[:FOUND_A_CALL]
+            await self._write(batch, found, facts)
         except database.UNSTORABLE:
             log.exception("batch_not_storable", pages=len(batch))
             if len(batch) > 1:
@@ -226,7 +235,11 @@ def _placed(batch: list[Visit], segment: str) -> list[PageOutcome]:
         length = len(visit.content)
         outcomes.append(
             msgspec.structs.replace(
-                visit.outcome, segment=segment, segment_offset=offset, segment_length=length
+                visit.outcome,
+                segment=segment,
+                segment_offset=offset,
+                segment_length=length,
+                content_bytes=content.expanded_bytes(visit.content),
             )
         )
         offset += length

@@ -134,7 +134,10 @@ async def revoke_tenant_key(
 async def grant_credits(tenant_id: str, data: NewGrant, system: Database) -> Response[Granted]:
     """Gives credits to a tenant, once for each op_key."""
     whose = parameters.tenant_id(tenant_id, TenantNotFound)
-    if data.expires_at is not None and data.expires_at <= clock.now():
+    expires_at = data.expires_at
+    if expires_at is not None and (
+        expires_at.year > parameters.YEAR_MAX or expires_at <= clock.now()
+    ):
         raise problems.invalid("$.expires_at", "Expected a time in the future")
     wanted = Grant(**msgspec.structs.asdict(data))
     async with system.connection() as connection:

@@ -19,8 +19,8 @@ from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from runtime.errors import Refusal
 
-ANSWER_BYTES_MAX = 8 * 1024 * 1024
-"""Compressed content of one answer at most, but for a single page that is larger itself."""
+ANSWER_BYTES_MAX = 32 * 1024 * 1024
+"""Content of one answer at most, but for a single page that is larger itself."""
 
 Index = Annotated[str | None, Parameter(description="An index: the pages beyond it are given.")]
 
@@ -119,7 +119,7 @@ def fitting(stored: Sequence[StoredPage]) -> list[StoredPage]:
     kept: list[StoredPage] = []
     size = 0
     for one in stored:
-        size += one.segment_length
+        size += one.content_bytes
         if kept and size > ANSWER_BYTES_MAX:
             break
         kept.append(one)

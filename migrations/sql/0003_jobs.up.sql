@@ -96,6 +96,8 @@ CREATE TABLE page (
     segment text,
     segment_offset bigint,
     segment_length bigint,
+    -- what the segment's part expands to
+    content_bytes bigint,
     credits bigint NOT NULL DEFAULT 0 CHECK (credits >= 0),
     transfer_id bigint,
     settled_at timestamptz,

@@ -1,6 +1,5 @@
 """Adjustments never go below zero; above the limit another key must approve."""
 
-import asyncio
 from datetime import timedelta
 
 import pytest
@@ -9,7 +8,7 @@ from accounting import corrections
 from runtime import clock
 from runtime.database import Database
 from runtime.errors import Refusal
-from tests.support import builders
+from tests.support import builders, races
 from tests.support import corrections as made
 from tests.support.corrections import ANN, BOB
 
@@ -80,14 +79,30 @@ async def test_credits_that_have_expired_cannot_be_taken_out(system: Database) -
 async def test_fifty_adjustments_out_of_one_balance_take_it_once(system: Database) -> None:
     tenant = await builders.a_tenant(system, credits=10)
 
-    answers = await asyncio.gather(
-        *(made.adjust(system, tenant.tenant_id, "adjust_out", 10) for _ in range(50)),
-        return_exceptions=True,
+    answers = await races.at_once(
+        system,
+        tenant.tenant_id,
+        lambda pool, _: made.adjust(pool, tenant.tenant_id, "adjust_out", 10),
     )
 
     codes = [answer.code for answer in answers if isinstance(answer, Refusal)]
     assert codes == ["insufficient_credits"] * 49
     assert (await builders.balance_of(system, tenant.tenant_id)).available == 0
+
+
+async def test_one_adjustment_told_fifty_times_at_once_is_one(system: Database) -> None:
+    tenant = await builders.a_tenant(system)
+
+    answers = await races.at_once(
+        system,
+        tenant.tenant_id,
+        lambda pool, _: made.adjust(pool, tenant.tenant_id, "adjust_in", 7, op_key="a"),
+    )
+
+    told = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert [replayed for _, replayed in told].count(True) == 49
+    assert len(told) == 50
+    assert (await builders.balance_of(system, tenant.tenant_id)).available == 7
 
 
 @pytest.mark.parametrize("kind", ["adjust_in", "adjust_out"])
@@ -145,29 +160,50 @@ async def test_fifty_approvals_at_once_make_it_once(system: Database) -> None:
     tenant = await builders.a_tenant(system)
     asked, _ = await made.adjust(system, tenant.tenant_id, "adjust_in", 11, limit=10)
 
-    answers = await asyncio.gather(*(made.approve(system, asked) for _ in range(50)))
+    answers = await races.at_once(
+        system, tenant.tenant_id, lambda pool, _: made.approve(pool, asked)
+    )
 
-    assert [replayed for _, replayed in answers].count(False) == 1
-    assert {correction.state for correction, _ in answers} == {"done"}
+    told = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert [replayed for _, replayed in told].count(True) == 49
+    assert [correction.state for correction, _ in told] == ["done"] * 50
     assert (await builders.balance_of(system, tenant.tenant_id)).available == 11
+
+
+async def test_fifty_approvals_out_of_one_balance_take_it_once(system: Database) -> None:
+    tenant = await builders.a_tenant(system, credits=20)
+    asked = [
+        (await made.adjust(system, tenant.tenant_id, "adjust_out", 11, limit=10))[0]
+        for _ in range(races.CALLS)
+    ]
+
+    answers = await races.at_once(
+        system, tenant.tenant_id, lambda pool, number: made.approve(pool, asked[number])
+    )
+
+    codes = [answer.code for answer in answers if isinstance(answer, Refusal)]
+    assert codes == ["insufficient_credits"] * 49
+    assert (await builders.balance_of(system, tenant.tenant_id)).available == 9
 
 
 async def test_an_approval_and_a_refusal_at_once_have_one_winner(system: Database) -> None:
     tenant = await builders.a_tenant(system)
     asked, _ = await made.adjust(system, tenant.tenant_id, "adjust_in", 11, limit=10)
 
-    answers = await asyncio.gather(
-        *(made.approve(system, asked) for _ in range(25)),
-        *(refuse(system, asked, actor=ANN) for _ in range(25)),
-        return_exceptions=True,
+    answers = await races.at_once(
+        system,
+        tenant.tenant_id,
+        lambda pool, number: (
+            made.approve(pool, asked) if number % 2 else refuse(pool, asked, actor=ANN)
+        ),
     )
 
-    won = [one for one in answers if not isinstance(one, Refusal)]
+    won = [one for one in answers if not isinstance(one, BaseException)]
     assert len(won) == 25
     assert len({correction.state for correction, _ in won}) == 1
     assert [replayed for _, replayed in won].count(False) == 1
-    lost = {(one.code, one.details["state"]) for one in answers if isinstance(one, Refusal)}
-    assert lost == {("invalid_state", won[0][0].state)}
+    lost = [(one.code, one.details["state"]) for one in answers if isinstance(one, Refusal)]
+    assert lost == [("invalid_state", won[0][0].state)] * 25
     given = 11 if won[0][0].state == "done" else 0
     assert (await builders.balance_of(system, tenant.tenant_id)).available == given
 

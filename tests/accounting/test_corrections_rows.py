@@ -56,6 +56,17 @@ async def test_not_even_a_superuser_changes_what_was_written(
         await superuser.close()
 
 
+@pytest.mark.parametrize("change", ["decided_at = now()", "state = 'pending', decided_at = NULL"])
+async def test_a_decided_correction_is_decided_for_ever(
+    app: Database, system: Database, change: str
+) -> None:
+    await some_of_each(app, system)
+
+    with pytest.raises(Exception, match=r"of correction .* is refused"):
+        async with system.transaction() as tx:
+            await tx.execute(f"UPDATE correction SET {change} WHERE state = 'done'")
+
+
 async def test_one_tenant_never_sees_anothers_disputes(app: Database, system: Database) -> None:
     tenant_id, job_id = await made.a_charged_job(system)
     dispute_id = await made.contest(app, tenant_id, job_id, [0])

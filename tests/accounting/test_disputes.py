@@ -1,6 +1,5 @@
 """Disputes: open once for each page, decided once, refunded in the same transaction."""
 
-import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +9,7 @@ from accounting.disputes import DisputeFilter
 from runtime import ids
 from runtime.database import Database
 from runtime.errors import Refusal
-from tests.support import builders
+from tests.support import builders, races
 from tests.support import corrections as made
 from tests.support.corrections import ANN, BOB
 
@@ -86,8 +85,8 @@ async def test_a_refunded_page_cannot_be_contested(app: Database, system: Databa
 async def test_fifty_disputes_over_a_page_at_once_are_one(app: Database, system: Database) -> None:
     tenant_id, job_id = await a_charged_job(system)
 
-    answers = await asyncio.gather(
-        *(made.contest(app, tenant_id, job_id, [0]) for _ in range(50)), return_exceptions=True
+    answers = await races.at_once(
+        app, tenant_id, lambda pool, _: made.contest(pool, tenant_id, job_id, [0])
     )
 
     lost = [answer for answer in answers if isinstance(answer, Refusal)]
@@ -131,12 +130,12 @@ async def test_fifty_decisions_at_once_have_one_winner(app: Database, system: Da
     tenant_id, job_id = await a_charged_job(system)
     dispute_id = await made.contest(app, tenant_id, job_id, [0])
 
-    answers = await asyncio.gather(
-        *(
-            made.decide(system, tenant_id, dispute_id, decision)
-            for decision in ["accepted", "rejected"] * 25
+    answers = await races.at_once(
+        system,
+        tenant_id,
+        lambda pool, number: made.decide(
+            pool, tenant_id, dispute_id, "accepted" if number % 2 else "rejected"
         ),
-        return_exceptions=True,
     )
 
     state = (await read(app, tenant_id, dispute_id)).state

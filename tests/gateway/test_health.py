@@ -1,5 +1,6 @@
 """Liveness, readiness, metrics, the document and its page."""
 
+import asyncio
 import re
 
 from jobs import schema
@@ -9,6 +10,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from tests.gateway.conftest import Client, StartGateway
 from tests.support import builders
 from tests.support.problems import problem_of
+from tests.support.processes import OwnProcess
 
 
 async def test_a_whole_gateway_is_ready(client: Client) -> None:
@@ -122,3 +124,16 @@ async def test_head_is_get_without_its_content(client: Client) -> None:
         head, get = await client().head(path), await client().get(path)
         assert (head.status_code, head.content) == (get.status_code, b"")
         assert head.headers["content-type"] == get.headers["content-type"]
+
+
+async def test_callers_that_say_nothing_do_not_take_the_gateway_off_line(
+    gateway: OwnProcess, client: Client
+) -> None:
+    port = gateway.settings.port
+    idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(1_200)]
+    try:
+        assert (await client().get("/healthz")).status_code == 200
+    finally:
+        for _, writer in idle:
+            writer.close()
+        await asyncio.gather(*(w.wait_closed() for _, w in idle), return_exceptions=True)

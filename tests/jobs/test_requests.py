@@ -76,7 +76,6 @@ def test_what_is_out_of_bounds_is_refused(fields) -> None:
         ({"timeout_seconds": 601}, "invalid_request", "$.timeout_seconds"),
         ({"robots": "ignore"}, "invalid_request", "$.robots"),
         ({"render": "browser"}, "invalid_request", "$.render"),
-        ({"reservation": "rolling"}, "invalid_request", "$.reservation"),
         ({"include": ["("]}, "invalid_request", "$.include"),
         ({"exclude": ["(?=x)"]}, "invalid_request", "$.exclude"),
         ({"headers": {"Host": "x"}}, "invalid_request", "$.headers"),

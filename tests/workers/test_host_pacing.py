@@ -118,3 +118,15 @@ async def test_a_request_of_a_dead_worker_stops_counting(signals: Signals) -> No
 
     async with asyncio.timeout(30), gate.turn(host, pace):
         pass
+
+
+async def test_what_a_live_worker_has_in_flight_goes_on_counting(signals: Signals) -> None:
+    gate, host = SharedGate(signals), a_host()
+    pace = HostPace(interval_seconds=0, concurrency=1, counted_seconds=0.05)
+    async with gate.turn(host, pace):
+        before = (await signals.client.zrange(f"flight:{{{host}}}", 0, -1, withscores=True))[0][1]
+        await gate._renew()
+        after = (await signals.client.zrange(f"flight:{{{host}}}", 0, -1, withscores=True))[0][1]
+
+    assert after > before + 5_000
+    assert await signals.client.zcard(f"flight:{{{host}}}") == 0

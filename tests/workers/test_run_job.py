@@ -317,3 +317,27 @@ async def test_a_start_url_that_is_refused_by_now_is_blocked(
 
     assert (done.job.state, done.job.completion_reason) == ("failed", "upstream_failure")
     assert done.job.error.reason == "blocked"
+
+
+async def test_a_page_of_thousands_of_links_is_settled_in_bounded_calls(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    for name in ("", "a", "b"):
+        site.page(f"/{name}", html("/a", "/b", *(f"/{name}x{n}" for n in range(2_500)), title=name))
+
+    done = await crawl(app, parts, site.url, max_pages=3, max_depth=1)
+
+    assert done.job.progress.succeeded == 3
+    assert done.job.progress.discovered == 3 + 3 * 2_500
+    assert done.job.progress.discovery_excluded == 7_500
+
+
+@pytest.mark.parametrize("status", [204, 206])
+async def test_an_answer_without_a_whole_page_is_free(
+    app: Database, parts: Parts, site: Site, status
+) -> None:
+    site.page("/", "" if status == 204 else html(), status=status)
+
+    done = await crawl(app, parts, site.url)
+
+    assert (done.job.state, done.job.usage.credits_charged) == ("failed", 0)

@@ -57,21 +57,32 @@ class Crawl:
 
         After a stop, pages in flight may come in for so many seconds; then they are cut off.
         """
-        pool = asyncio.gather(*(self._fetch_pages() for _ in range(self._concurrency)))
-        stopping = asyncio.ensure_future(self._stop.wait())
-        either: set[asyncio.Future[Any]] = {pool, stopping}
+        fetching = {asyncio.create_task(self._fetch_pages()) for _ in range(self._concurrency)}
+        stopping = asyncio.create_task(self._stop.wait())
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not pool.done() and (seconds := grace_seconds()) > 0:
+            await self._until_done_or(stopping, fetching)
+            if self._stop.is_set() and (seconds := grace_seconds()) > 0:
                 self.look_again()
-                await asyncio.wait({pool}, timeout=seconds)
-            if pool.done():
-                pool.result()
+                await asyncio.wait(fetching, timeout=seconds)
+            for fetcher in fetching:
+                if fetcher.done():
+                    fetcher.result()
             return self._finished
         finally:
+            for fetcher in fetching:
+                fetcher.cancel()
             stopping.cancel()
-            pool.cancel()
-            await asyncio.gather(pool, return_exceptions=True)
+            await asyncio.gather(*fetching, stopping, return_exceptions=True)
+
+    async def _until_done_or(
+        self, stopping: "asyncio.Task[Any]", fetching: set["asyncio.Task[None]"]
+    ) -> None:
+        """Returns when all have ended, when one has failed, or when the run is to stop."""
+        running: set[asyncio.Task[Any]] = {*fetching, stopping}
+        while len(running) > 1:
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            if stopping in done or any(task.exception() for task in done):
+                return
 
     def look_again(self) -> None:
         """New URLs may be in the frontier: a batch was settled."""

@@ -19,6 +19,7 @@ _TOO_MANY_REQUESTS = 429
 _REQUEST_TIMEOUT = 408
 _FIRST_SERVER_ERROR = 500
 _SUCCESS = range(200, 300)
+_PARTIAL_CONTENT = 206
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ def status_failure(exchange: Exchange) -> FetchFailed | None:
     """Why a status is no page; None for 2xx. Retry-After is kept, from 1 to 3,600 seconds."""
     status = exchange.status
     if status in _SUCCESS:
-        return None
+        return _emptiness(exchange)
     message = f"The site answered {status}."
     if status in _MISSING:
         return FetchFailed("not_found", message=message)
@@ -54,6 +55,15 @@ def status_failure(exchange: Exchange) -> FetchFailed | None:
         retryable=status in (_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT) or status >= _FIRST_SERVER_ERROR,
         retry_after_seconds=_retry_after(exchange.headers.get("retry-after")),
     )
+
+
+def _emptiness(exchange: Exchange) -> FetchFailed | None:
+    """An answer of success that holds no whole page is none; nobody pays for it."""
+    if exchange.status == _PARTIAL_CONTENT:
+        return FetchFailed("upstream_error", "partial", message="The site sent a part of a page.")
+    if exchange.body_read and not exchange.body.strip():
+        return FetchFailed("upstream_error", "empty_shell", message="The site sent no content.")
+    return None
 
 
 def fold_headers(fields: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """How many requests to a host at a time and how far apart; what a site asks for counts."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
@@ -7,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from jobs.urls import Target
+from runtime import clock
 from workers.engine.robots import RobotsCache
 
 CRAWL_DELAY_SECONDS_MAX = 60.0
@@ -15,12 +17,12 @@ CRAWL_DELAY_SECONDS_MAX = 60.0
 class HostPace(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from one request's start to the next, and requests at a time; 0 s is no wait.
 
-    A request whose worker died stops counting after `counted_seconds`.
+    A request stops counting after `counted_seconds` unless its worker is alive to renew it.
     """
 
     interval_seconds: float
     concurrency: int
-    counted_seconds: float = 35.0
+    counted_seconds: float = 12.0
 
 
 class HostGate(Protocol):
@@ -34,9 +36,13 @@ class HostGate(Protocol):
         """Waits for the host's turn inside a request that is counted elsewhere."""
         ...
 
+    async def keep(self, stop: asyncio.Event) -> None:
+        """Keeps requests that are in flight counted, until `stop`."""
+        ...
+
 
 class Pacing:
-    """The pace of one job at every host: the slowest of plan, request and robots.txt."""
+    """The pace of one job at every host: the slowest of plan, robots.txt and its own delay."""
 
     def __init__(
         self,
@@ -53,10 +59,11 @@ class Pacing:
         self._robots = robots
         self._delay_seconds = delay_seconds
         self._is_unpaced = is_unpaced
-        self.clamped_hosts: set[str] = set()
+        self._own_turn: dict[str, float] = {}
 
     @asynccontextmanager
     async def turn(self, target: Target) -> AsyncGenerator[None]:
+        await self._keep_own_delay(host_key(target))
         if self._is_unpaced(target):
             yield
             return
@@ -64,27 +71,30 @@ class Pacing:
             yield
 
     async def wait(self, target: Target) -> None:
+        await self._keep_own_delay(host_key(target))
         if not self._is_unpaced(target):
             await self._gate.wait(host_key(target), await self._pace(target))
+
+    async def _keep_own_delay(self, host: str) -> None:
+        """The delay this customer asked for slows this job alone, never others at the host."""
+        if not self._delay_seconds:
+            return
+        now = clock.monotonic()
+        start = max(now, self._own_turn.get(host, now))
+        self._own_turn[host] = start + self._delay_seconds
+        await asyncio.sleep(start - now)
 
     async def _pace(self, target: Target) -> HostPace:
         asked = None
         if self._robots is not None:
             asked = (await self._robots.rules_for(target)).crawl_delay
-        if asked is not None and asked > CRAWL_DELAY_SECONDS_MAX:
-            self.clamped_hosts.add(target.host)
-        return effective_pace(
-            self._plan, delay_seconds=self._delay_seconds, crawl_delay_seconds=asked
-        )
+        return effective_pace(self._plan, crawl_delay_seconds=asked)
 
 
-def effective_pace(
-    plan: HostPace, *, delay_seconds: float, crawl_delay_seconds: float | None
-) -> HostPace:
-    """The slowest of the three; a crawl-delay counts up to a minute."""
+def effective_pace(plan: HostPace, *, crawl_delay_seconds: float | None) -> HostPace:
+    """The slower of plan and robots.txt; a crawl-delay counts up to a minute."""
     asked = min(crawl_delay_seconds or 0.0, CRAWL_DELAY_SECONDS_MAX)
-    interval = max(plan.interval_seconds, delay_seconds, asked)
-    return msgspec.structs.replace(plan, interval_seconds=interval)
+    return msgspec.structs.replace(plan, interval_seconds=max(plan.interval_seconds, asked))
 
 
 def host_key(target: Target) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from jobs import urls
 from jobs.addresses import AddressPolicy
 from jobs.urls import Target, UrlRefused
+from runtime import clock
 from workers.engine import fetch, sitemap_parsing
 from workers.engine.fetch import Exchange, Fetcher
 from workers.engine.outcomes import FetchFailed
@@ -25,7 +26,8 @@ class SitemapLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_addresses_per_file: int = 50_000
     max_bytes_per_file: int = 50 * 1024 * 1024
     max_targets: int = 50_000
-    timeout_seconds: float = 30.0
+    timeout_seconds: float = 10.0
+    total_seconds: float = 30.0
 
 
 class SitemapFindings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +57,12 @@ async def discover(
     """Never raises FetchFailed. Each address is given once, in the order in which it was found."""
     search = _Search(start, policy, limits)
     search.announce(sitemaps_from_robots)
-    while (planned := search.next_file()) is not None:
+    until = clock.monotonic() + limits.total_seconds
+    while (planned := search.next_file(seconds_left=until - clock.monotonic())) is not None:
         try:
             answer = await fetcher.download(
                 planned.target,
-                timeout_seconds=limits.timeout_seconds,
+                timeout_seconds=max(0.1, min(limits.timeout_seconds, until - clock.monotonic())),
                 limit_bytes=limits.max_bytes_per_file,
                 truncate=True,
             )
@@ -100,10 +103,11 @@ class _Search:
                 self._queue.append(_Planned(target=guess, depth=1, is_guess=True))
                 self._planned.add(guess.url)
 
-    def next_file(self) -> _Planned | None:
+    def next_file(self, *, seconds_left: float) -> _Planned | None:
         if not self._queue:
             return None
-        if self._files >= self._limits.max_files or self._room() <= 0:
+        spent = self._files >= self._limits.max_files or self._room() <= 0
+        if spent or seconds_left <= 0:
             self._truncated = True
             return None
         self._files += 1

@@ -1,5 +1,6 @@
 """Sitemaps of every kind, found and read within their limits."""
 
+import asyncio
 import gzip
 import os
 from pathlib import Path
@@ -218,3 +219,23 @@ async def test_failures_are_listed_to_a_limit(site, fetcher):
     found = await discover(site, fetcher, *announced)
     assert len(found.failures) == sitemap.MAX_FAILURES
     assert found.refused == len(announced)
+
+
+async def test_slow_sitemaps_take_no_more_than_their_time(site: Site) -> None:
+    async def dribble(_visit: object, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    for number in range(15):
+        site.handle(f"/{number}.xml", dribble)
+    limits = SitemapLimits(timeout_seconds=0.2, total_seconds=0.3)
+    async with Fetcher(LOOPBACK, FetchLimits(), "TestBot/1.0") as fetcher:
+        found = await sitemap.discover(
+            fetcher,
+            site.target("/"),
+            [f"{site.url}/{number}.xml" for number in range(15)],
+            policy=LOOPBACK,
+            limits=limits,
+        )
+
+    assert found.truncated
+    assert len(site.paths) < 15
