@@ -1,4 +1,4 @@
-"""Quotes: the most a request can cost, promised for 15 minutes, and what the site looks like."""
+"""Quotes: the most a request can cost, promised for 15 minutes; what the site is like."""
 
 from datetime import datetime
 from typing import Any, Literal

@@ -39,9 +39,10 @@ $$;
 
 -- Closes a tenant's next month, if it ended by p_before and no transaction runs that could still
 -- add to it. p_mark is the id of a transaction that began after p_before: once every older one has
--- ended, whatever they recorded is seen here, and nothing can be recorded then any more.
+-- ended, whatever they recorded is seen here, and nothing can be recorded then any more. Gives
+-- `closed`, `known`, `not_due`, `waits`, or `broken` where the entries add up to less than nothing.
 CREATE OR REPLACE FUNCTION close_period_v1(p_tenant uuid, p_before timestamptz, p_mark xid8)
-RETURNS boolean LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     last period_close;
     month date;
@@ -49,7 +50,7 @@ DECLARE
     ends timestamptz;
 BEGIN
     IF pg_snapshot_xmin(pg_current_snapshot()) <= p_mark THEN
-        RETURN false;
+        RETURN 'waits';
     END IF;
     PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
     SELECT * INTO last FROM period_close WHERE tenant_id = p_tenant ORDER BY period DESC LIMIT 1;
@@ -59,7 +60,7 @@ BEGIN
     starts := month::timestamp AT TIME ZONE 'UTC';
     ends := (month + interval '1 month') AT TIME ZONE 'UTC';
     IF ends IS NULL OR ends > p_before THEN
-        RETURN false;
+        RETURN 'not_due';
     END IF;
     INSERT INTO period_close (tenant_id, period, ends_at, opening, opening_held,
                               closing, closing_held, totals, last_transfer_id)
@@ -71,7 +72,9 @@ BEGIN
                      AND recorded_at >= starts AND recorded_at < ends), last.last_transfer_id, 0)
     FROM statement_lines_v1(p_tenant, starts, ends) AS l
     ON CONFLICT DO NOTHING;
-    RETURN FOUND;
+    RETURN CASE WHEN FOUND THEN 'closed' ELSE 'known' END;
+EXCEPTION WHEN check_violation THEN
+    RETURN 'broken';
 END
 $$;
 

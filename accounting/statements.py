@@ -161,9 +161,12 @@ async def _close_turn(database: Database, marked: Row) -> int:
         due = await connection.fetch(SQL.due, marked["before"], TENANTS_A_TURN)
         closed = 0
         for row in due:
-            closed += await connection.fetchval(
+            answer = await connection.fetchval(
                 SQL.close, row["tenant_id"], marked["before"], marked["mark"]
             )
+            closed += answer == "closed"
+            if answer == "broken":
+                log.error("period_not_closed", tenant_id=str(row["tenant_id"]))
     if closed:
         log.info("periods_closed", tenants=closed)
     return closed

@@ -24,6 +24,8 @@ SITE_LOOKS = 200
 LOOK_SECONDS = 0.25
 CALL_SECONDS = 10.0
 SHOWN_PAGES = 5
+ADDRESSES_A_PAGE = 2
+"""The site has redirects, errors and duplicates beside its pages; all of them shall fit."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +47,13 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 def demo(pages: int, once: bool) -> None:
     """Run everything and crawl a small site on this machine."""
     with up.reported(), up.running(with_loopback(up.load_settings())) as system:
-        job = crawl(system, pages=pages)
+        site = f"{start_site(system, pages=pages)}/"
+        job = crawl(system, site, pages=pages)
         if once:
             sys.exit(0 if job is not None and job.is_right else 1)
-        click.echo(up.greeting(system))
+        click.echo(up.greeting(system, site=site))
         system.supervisor.run()
+    click.echo("Stopped.", err=True)
 
 
 def with_loopback(settings: Settings) -> Settings:
@@ -58,12 +62,12 @@ def with_loopback(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, allow_networks=",".join(networks))
 
 
-def crawl(system: System, *, pages: int) -> Job | None:
+def crawl(system: System, site: str, *, pages: int) -> Job | None:
     """Crawls the site with the ready key and prints the bill; None when told to stop."""
-    site_url = start_site(system, pages=pages)
-    click.echo(f"Crawling {site_url}/, at most {pages} pages ...")
+    most = pages * ADDRESSES_A_PAGE
+    click.echo(f"Crawling {site}, at most {most} pages ...")
     with connected(system) as client:
-        answer = client.post("/v1/crawls", json={"url": f"{site_url}/", "max_pages": pages})
+        answer = client.post("/v1/crawls", json={"url": site, "max_pages": most})
         if answer.is_error:
             raise up.StartFailed(f"The crawl was refused: {answer.text}")
         job = follow(system, client, msgspec.json.decode(answer.content, type=Job))

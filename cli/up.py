@@ -267,7 +267,7 @@ def keep(path: Path, content: bytes) -> None:
     new.replace(path)
 
 
-def greeting(system: System) -> str:
+def greeting(system: System, *, site: str = "https://example.com/") -> str:
     """What a newcomer needs next: the address, the key, and a call to paste."""
     url, key = system.welcome.url, system.welcome.tenant_key
     replaced = "\nThe keys of the last start are not good any more: these are new.\n"
@@ -282,7 +282,7 @@ of this machine. `make demo` crawls a site that comes with Pagetoll.
 
 Try it:
   curl -s {url}/v1/crawls -H 'Authorization: Bearer {key}' \\
-    -H 'Content-Type: application/json' -d '{{"url": "https://example.com/", "max_pages": 5}}'
+    -H 'Content-Type: application/json' -d '{{"url": "{site}", "max_pages": 5}}'
 
 Ctrl-C stops everything.
 """

@@ -1,4 +1,4 @@
-"""Refuses query parameters that a call does not have: a mistyped filter must not filter nothing."""
+"""Refuses query parameters that a call does not have: a typo must not filter nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/v1/budgets, caps on tenant, keys and tags; /v1/credits/notices and the alert that makes them."""
+"""/v1/budgets: caps on tenant, keys and tags; notices, and the alert that makes them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""GET /v1/pricing, the one rule of what costs what; POST /v1/quotes, the most a request costs."""
+"""GET /v1/pricing: the rule of what costs what; POST /v1/quotes: the most it can be."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Runs of the proof: kept, cheap over what moved, and a broken ledger freezes its tenant alone."""
+"""Runs of the proof: kept, cheap over what moved; a broken ledger freezes its tenant alone."""
 
 import asyncio
 from collections.abc import AsyncIterator

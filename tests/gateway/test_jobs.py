@@ -16,7 +16,7 @@ from tests.support.problems import problem_of
 STATUS_FIELDS = {
     "job_id", "kind", "state", "phase", "cancel_requested", "partial", "created_at", "updated_at",
     "started_at", "finished_at", "deadline_at", "completion_reason", "error", "progress", "usage",
-    "warnings", "tags", "metadata", "parent_job_id",
+    "warnings", "tags", "metadata", "parent_job_id", "url", "max_pages", "price_version", "prices",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A look at a site for a quote: ranges that the crawl then keeps to, and no look lasts for ever."""
+"""A look at a site for a quote: ranges that the crawl keeps to; no look lasts for ever."""
 
 import asyncio
 

@@ -1,7 +1,5 @@
 """A job from claim to finish against a real site, a real database and a real content store."""
 
-import asyncio
-
 import msgspec
 import pytest
 
@@ -104,114 +102,6 @@ async def test_robots_txt_that_fails_forbids_everything_and_says_so(
     assert "/" not in site.paths
 
 
-async def test_every_kind_of_failure_costs_nothing(app: Database, parts: Parts, site: Site) -> None:
-    async def never_answer(*_: object) -> None:
-        await asyncio.Event().wait()
-
-    site.page(
-        "/", html("/404", "/500", "/429", "/403", "/hang", "/big", "/pdf", "/private", "/loop")
-    )
-    for status in (404, 500, 429, 403):
-        site.page(f"/{status}", status=status)
-    site.handle("/hang", never_answer)
-    site.raw(
-        "/big", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\nContent-Type: text/html\r\n\r\n"
-    )
-    site.page("/pdf", b"%PDF-1.4", content_type="application/pdf")
-    site.redirect("/private", "http://10.0.0.1/")
-    site.redirect("/loop", "/loop")
-
-    done = await crawl(app, parts, site.url, page_timeout_seconds=1)
-
-    outcomes = {url.removeprefix(site.url): reason for url, reason in done.outcomes().items()}
-    assert outcomes == {
-        "/": "succeeded",
-        "/404": "not_found",
-        "/500": "upstream_error",
-        "/429": "rate_limited",
-        "/403": "blocked",
-        "/hang": "timeout",
-        "/big": "limit_reached",
-        "/pdf": "unsupported_content_type",
-        "/private": "blocked",
-        "/loop": "upstream_error",
-    }
-    assert (done.job.usage.credits_charged, done.job.usage.credits_released) == (1, 49)
-    assert (done.job.progress.failed, done.job.progress.skipped) == (8, 1)
-
-
-async def test_a_redirect_to_a_known_page_is_a_duplicate_and_not_followed(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    site.page("/", html("/page", "/go"))
-    site.page("/page", html(title="Page"))
-    site.redirect("/go", "/page", 301)
-
-    done = await crawl(app, parts, site.url)
-
-    assert done.outcomes()[site.url + "/go"] == "duplicate"
-    assert site.paths.count("/page") == 1
-    assert done.job.usage.credits_charged == 2
-
-
-async def test_a_redirect_to_a_new_page_stands_for_it(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    site.page("/", html("/go"))
-    site.redirect("/go", "/page", 301)
-    site.page("/page", html("/page", "/", title="Page"))
-
-    done = await crawl(app, parts, site.url)
-
-    page = done.pages[site.url + "/go"]
-    assert (page.status, page.final_url, page.title) == ("succeeded", site.url + "/page", "Page")
-    assert done.excluded == {site.url + "/page": "duplicate"}
-    assert site.paths.count("/page") == 1
-    assert adds_up(done.job.progress)
-
-
-async def test_a_redirect_out_of_scope_is_not_followed(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    async with Site("127.0.0.2") as elsewhere:
-        site.page("/", html("/out"))
-        site.redirect("/out", elsewhere.url + "/")
-        elsewhere.page("/", html())
-
-        done = await crawl(app, parts, site.url)
-
-        assert done.outcomes()[site.url + "/out"] == "out_of_scope"
-        assert elsewhere.visits == []
-
-
-async def test_a_start_url_that_leads_out_of_scope_says_where(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    async with Site("127.0.0.2") as elsewhere:
-        site.redirect("/", elsewhere.url + "/there")
-
-        done = await crawl(app, parts, site.url)
-
-        assert done.job.error.reason == "out_of_scope"
-        assert elsewhere.url + "/there" in done.job.error.message
-
-
-async def test_equal_bodies_are_paid_once(app: Database, parts: Parts, site: Site) -> None:
-    site.page("/", html("/a?x=1", "/a?x=2", "/a"))
-    for path in ("/a", "/a?x=1", "/a?x=2"):
-        site.page(path, html(title="The same"))
-
-    done = await crawl(app, parts, site.url)
-
-    assert sorted(done.outcomes().values()) == [
-        "duplicate",
-        "duplicate",
-        "succeeded",
-        "succeeded",
-    ]
-    assert done.job.usage.credits_charged == 2
-
-
 async def test_the_customers_budget_is_a_ceiling(app: Database, parts: Parts, site: Site) -> None:
     site.page("/", html(*(f"/{number}" for number in range(20))))
     for number in range(20):
@@ -272,19 +162,6 @@ async def test_the_customers_headers_go_to_no_other_origin(
         assert "/" in elsewhere.paths
 
 
-async def test_a_redirect_to_a_page_that_a_limit_left_out_is_followed(
-    app: Database, parts: Parts, site: Site
-) -> None:
-    site.page("/", html("/go", "/page"))
-    site.redirect("/go", "/page")
-    site.page("/page", html(title="Page"))
-
-    done = await crawl(app, parts, site.url, max_pages=2)
-
-    assert done.excluded == {site.url + "/page": "limit_reached"}
-    assert done.pages[site.url + "/go"].title == "Page"
-
-
 async def test_a_page_that_cannot_be_stored_fails_alone(
     app: Database, parts: Parts, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,14 +207,3 @@ async def test_a_page_of_thousands_of_links_is_settled_in_bounded_calls(
     assert done.job.progress.succeeded == 3
     assert done.job.progress.discovered == 3 + 3 * 2_500
     assert done.job.progress.discovery_excluded == 7_500
-
-
-@pytest.mark.parametrize("status", [204, 206])
-async def test_an_answer_without_a_whole_page_is_free(
-    app: Database, parts: Parts, site: Site, status
-) -> None:
-    site.page("/", "" if status == 204 else html(), status=status)
-
-    done = await crawl(app, parts, site.url)
-
-    assert (done.job.state, done.job.usage.credits_charged) == ("failed", 0)
