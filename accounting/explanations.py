@@ -16,7 +16,7 @@ from runtime.errors import Refusal
 SQL = sql.beside(__file__)
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class PageEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What is stored of a page: enough to see whether its charge is right.
 
     `content_hash` is the SHA-256 of the content in hexadecimal; it stays when the content is gone.
@@ -73,7 +73,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     entry: Entry | None
     job: ExplainedJob | None
     lot: ExplainedLot | None
-    pages: list[Evidence]
+    pages: list[PageEvidence]
     next: int | None
 
 
@@ -112,8 +112,8 @@ async def of_page(snapshot: Connection, tenant_id: UUID, job_id: UUID, index: in
     )
 
 
-def evidence(row: Row) -> Evidence:
-    return msgspec.convert(dict(row), Evidence)
+def evidence(row: Row) -> PageEvidence:
+    return msgspec.convert(dict(row), PageEvidence)
 
 
 def sentence(entry: Entry, job: ExplainedJob | None) -> str:
@@ -131,7 +131,7 @@ def sentence(entry: Entry, job: ExplainedJob | None) -> str:
     return f"{entry.amount} credits {said}{version}."
 
 
-def page_sentence(page: Evidence) -> str:
+def page_sentence(page: PageEvidence) -> str:
     if page.settled_at is None:
         return "The page is not finished, and nothing was charged for it so far."
     if page.entry_id is None:

@@ -3,9 +3,11 @@
 SELECT coalesce(pg_sequence_last_value('transfer_transfer_id_seq'::regclass), 0);
 
 -- name: position()
--- `ripe`: every transaction that could still bring an entry up to next_through has ended.
-SELECT sealed_through, next_through, next_xid <= pg_snapshot_xmin(pg_current_snapshot()) AS ripe,
-       pg_snapshot_xmax(pg_current_snapshot())::text AS next_xid
+-- `ripe`: every transaction that could still bring an entry up to next_through has ended. The next
+-- mark is an id of our own: all that had taken theirs by now are below it, and every writer of
+-- entries takes its id with its first lock, before it takes an entry's number.
+SELECT sealed_through, next_through, next_xid < pg_snapshot_xmin(pg_current_snapshot()) AS ripe,
+       pg_current_xact_id()::text AS next_xid
 FROM seal_position;
 
 -- name: move(sealed_through, next_through, new_sealed, new_next, new_xid)
@@ -16,8 +18,8 @@ WHERE sealed_through = :sealed_through AND next_through = :next_through;
 
 -- name: forget_other_servers_xid()
 -- After a restore from a dump, transaction ids begin anew and the stored one would never be reached.
-UPDATE seal_position SET next_xid = pg_snapshot_xmax(pg_current_snapshot())
-WHERE next_xid > pg_snapshot_xmax(pg_current_snapshot());
+UPDATE seal_position SET next_xid = pg_current_xact_id()
+WHERE next_xid > pg_current_xact_id();
 
 -- name: tenants_to_seal(sealed_through, after, count)
 SELECT a.tenant_id FROM account a CROSS JOIN LATERAL (

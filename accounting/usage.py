@@ -30,7 +30,7 @@ class Group(Used, frozen=True, kw_only=True):
     group: str
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     """Groups in the order of their names. `total` is of the whole time, each page once.
 
     By tag, a job with several tags shows in each of them, so the groups may sum to more.
@@ -54,7 +54,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(
     snapshot: Connection, tenant_id: UUID, wanted: Wanted, *, after: str | None, limit: int
-) -> Usage:
+) -> UsageReport:
     """Everything in one statement; a page that was charged counts when its entry was recorded."""
     rows = await snapshot.fetch(
         SQL.groups, tenant_id, wanted.by, wanted.starts_at, wanted.ends_at, after, limit + 1
@@ -62,7 +62,7 @@ async def read(
     total, *named = (dict(row) for row in rows)
     del total["group"]
     groups = [msgspec.convert(row, Group) for row in named[:limit]]
-    return Usage(
+    return UsageReport(
         by=wanted.by,
         starts_at=wanted.starts_at,
         ends_at=wanted.ends_at,

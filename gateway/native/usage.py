@@ -12,7 +12,7 @@ from litestar.params import Parameter
 from accounting import feed, statements, usage
 from accounting.feed import Event
 from accounting.keys import Principal
-from accounting.usage import By, Usage, Wanted
+from accounting.usage import By, UsageReport, Wanted
 from gateway import problems, tables
 from gateway.native import parameters
 from gateway.native.parameters import After, Limit, Time
@@ -89,7 +89,7 @@ async def read_usage(
     wanted: Wanted,
     after: After = None,
     limit: Limit = 100,
-) -> Usage:
+) -> UsageReport:
     """Tells pages by outcome and credits charged and refunded, by day, kind, key, host or tag."""
     async with database.snapshot(principal.tenant_id) as snapshot:
         return await usage.read(snapshot, principal.tenant_id, wanted, after=after, limit=limit)

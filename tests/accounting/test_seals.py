@@ -5,7 +5,8 @@ import hashlib
 
 import pytest
 
-from accounting import seals
+from accounting import lots, seals
+from accounting.lots import Grant
 from runtime.database import Database
 from tests.support import builders, sealing
 
@@ -149,3 +150,20 @@ async def test_a_tenant_sees_its_own_seals_alone_and_makes_none(
     with pytest.raises(Exception, match="permission denied"):
         async with app.transaction(mine.tenant_id) as tx:
             await tx.execute("INSERT INTO seal_entry VALUES ($1, 1, 1)", mine.tenant_id)
+
+
+async def test_an_entry_of_a_transaction_that_was_running_is_sealed_after_its_commit(
+    app: Database, system: Database
+) -> None:
+    tenant = await builders.a_tenant(system)
+    wanted = Grant(amount=5, source="grant", op_key="slow")
+    async with system.transaction() as tx:
+        await lots.grant(tx, tenant.tenant_id, wanted)
+        for _ in range(3):
+            await seals.seal_due(system)
+    for _ in range(3):
+        await seals.seal_due(system)
+
+    async with system.connection() as connection:
+        head = await seals.head(connection, tenant.tenant_id)
+    assert head.entries == 1

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from accounting import usage
-from accounting.usage import By, Usage, Wanted
+from accounting.usage import By, UsageReport, Wanted
 from runtime.database import Database
 from tests.support import builders, corrections, work
 
@@ -19,7 +19,7 @@ EVER = {
 
 async def read(
     system: Database, tenant_id: UUID, by: By, *, limit: int = 100, **changes: Any
-) -> Usage:
+) -> UsageReport:
     async with system.snapshot() as snapshot:
         return await usage.read(
             snapshot,
