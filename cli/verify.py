@@ -6,13 +6,14 @@ from pathlib import Path
 
 import rich_click as click
 
-from accounting import verification
+from accounting import signed_statements, verification
 from accounting.verification import Expected, Rejected, Verified
 from cli import calls, output
 from cli.arguments import FILE
 from runtime import signing
 
 REJECTED = 5
+STATEMENT_BYTES_MAX = 16 * 1024 * 1024
 HEAD = re.compile(r"(?P<number>[0-9]{1,18}):(?P<head>[0-9a-f]{64})")
 
 
@@ -29,9 +30,13 @@ def verify(
 ) -> None:
     """Prove an export (GET /v1/credits/export) without a network: hashes, seals, signature, sums.
 
+    A signed statement (GET /v1/credits/statement as JSON) is proved by its signature.
+
     Exit code 5 when anything in the file was changed; the line where it was seen is named.
     """
     expected = expected_of(public_key, heads, unsigned=unsigned)
+    if verified_statement(file, public_key, as_json=as_json):
+        return
     try:
         with file.open("rb") as opened:
             verified = verification.verify(opened, expected)
@@ -44,6 +49,28 @@ def verify(
         output.show_json(verified)
     else:
         show(verified, pinned=public_key is not None)
+
+
+def verified_statement(file: Path, public_key: str | None, *, as_json: bool) -> bool:
+    """Whether the file is a statement, which is then proved here; exit code 5 when it is false."""
+    try:
+        content = file.read_bytes() if file.stat().st_size <= STATEMENT_BYTES_MAX else b""
+    except OSError as error:
+        calls.fail(f"{file} cannot be read: {error.strerror}.")
+    if b"ledger_head" not in content:
+        return False
+    try:
+        document = signed_statements.check(content, public_key=public_key)
+    except signed_statements.Rejected as error:
+        click.echo(output.plain(f"REJECTED. {error}."), err=True)
+        sys.exit(REJECTED)
+    fields = {name: document[name] for name in ("opening", "closing", "ledger_head", "public_key")}
+    if as_json:
+        output.show_json(fields)
+    else:
+        output.show_fields({name: str(value) for name, value in fields.items()})
+        click.echo("The statement is as it was signed.")
+    return True
 
 
 def expected_of(public_key: str | None, heads: tuple[str, ...], *, unsigned: bool) -> Expected:

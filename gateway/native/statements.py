@@ -9,7 +9,7 @@ from litestar import Response, Router, get
 from litestar.di import Provide
 from litestar.params import Parameter
 
-from accounting import explanations, job_statements, seals, statements
+from accounting import explanations, job_statements, seals, signed_statements, statements
 from accounting.explanations import Explanation
 from accounting.job_statements import JobStatement, StatementPart
 from accounting.keys import Principal
@@ -21,6 +21,7 @@ from gateway.native.parameters import Limit, Time
 from gateway.tables import Column
 from runtime import clock
 from runtime.database import Database
+from runtime.signing import Signature, Signer
 
 BILLING = {"scope": "billing:read"}
 MONTH = re.compile(r"(?:19[7-9]|[2-8]\d\d|9[0-8]\d|99[0-8])\d-(?:0[1-9]|1[0-2])", re.ASCII)
@@ -43,9 +44,14 @@ Index = Annotated[str | None, Parameter(description="An index: the pages beyond 
 
 
 class StatementAnswer(Statement, frozen=True, kw_only=True):
-    """The statement, and the head of the ledger's seals at the time of reading."""
+    """The statement, and the head of the ledger's seals at the time of reading; signed whole.
+
+    `signature` and `public_key` are null where the installation has no secret key.
+    """
 
     ledger_head: Head
+    signature: Signature | None = None
+    public_key: str | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +103,7 @@ def _span(period: str | None, start: datetime | None, end: datetime | None, now:
     dependencies={"span": Provide(wanted_span, sync_to_thread=False)},
 )
 async def read_statement(
-    principal: Principal, database: Database, span: Span, form: Form = "json"
+    principal: Principal, database: Database, signer: Signer, span: Span, form: Form = "json"
 ) -> Response[StatementAnswer]:
     """Gives the opening balance, what moved by kind, and the closing balance, as JSON, CSV or PDF.
 
@@ -108,7 +114,7 @@ async def read_statement(
         head = await seals.head(snapshot, principal.tenant_id)
     if form == "json":
         values = {name: getattr(statement, name) for name in Statement.__struct_fields__}
-        return Response(StatementAnswer(ledger_head=head, **values))
+        return Response(signed(StatementAnswer(ledger_head=head, **values), signer))
     if form == "pdf":
         content, media_type = documents.statement_pdf(statement), documents.PDF
     else:
@@ -119,6 +125,11 @@ async def read_statement(
         headers={"Content-Disposition": f'attachment; filename="{file_name(statement)}.{form}"'},
     )
     return answer
+
+
+def signed(answer: StatementAnswer, signer: Signer) -> StatementAnswer:
+    signature = signed_statements.sign(answer, signer)
+    return msgspec.structs.replace(answer, signature=signature, public_key=signer.public_key)
 
 
 def rows_of(statement: Statement) -> list[tuple[object, ...]]:

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from click.testing import Result
 
+from accounting import signed_statements
 from cli import verify, welcome
+from runtime.signing import Signer
 
 Run = Callable[..., Result]
 
@@ -83,3 +86,22 @@ def test_a_file_that_is_not_there_is_one_sentence(run: Run, tmp_path: Path) -> N
 
     assert result.exit_code == 1
     assert "cannot be read" in result.stderr
+
+
+def test_a_signed_statement_is_proved_too(run: Run, tmp_path: Path) -> None:
+    signer = Signer("a secret of this test")
+    statement = {"opening": 0, "closing": {"total": 12}, "ledger_head": {"head": "ab"}}
+    signed = statement | {
+        "signature": signed_statements.sign(statement, signer),
+        "public_key": signer.public_key,
+    }
+    file = tmp_path / "statement.json"
+    file.write_bytes(msgspec.json.encode(signed))
+
+    good = run("verify", str(file), "--public-key", str(signer.public_key))
+    file.write_bytes(file.read_bytes().replace(b"12", b"13"))
+    bad = run("verify", str(file))
+
+    assert (good.exit_code, bad.exit_code) == (0, verify.REJECTED)
+    assert "as it was signed" in good.stdout
+    assert bad.stderr.startswith("REJECTED. its signature")

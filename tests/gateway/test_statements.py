@@ -10,8 +10,9 @@ from uuid import UUID
 import httpx
 import pytest
 
+from accounting import signed_statements
 from runtime.database import Database
-from tests.gateway.conftest import Client
+from tests.gateway.conftest import Client, StartGateway
 from tests.support import builders, problems, work
 
 needs_pdf = pytest.mark.skipif(
@@ -241,3 +242,17 @@ async def test_reading_bills_needs_its_scope(system: Database, client: Client, p
     key = await builders.a_key(system, tenant.tenant_id, scopes=["jobs:read"])
 
     problems.problem_of(await client(key).get(path), 403, "forbidden")
+
+
+async def test_a_statement_is_signed_whole(
+    system: Database, client: Client, start_gateway: StartGateway
+) -> None:
+    tenant_id, _, _ = await a_clerk(system, client)
+    key = await builders.a_key(system, tenant_id, scopes=["billing:read"])
+    clerk = client(key, start_gateway(secret_key="a secret of this test"))
+
+    answer = await clerk.get("/v1/credits/statement")
+    signing_key = (await clerk.get("/v1/credits/signing-key")).json()
+
+    document = signed_statements.check(answer.content, public_key=signing_key["public_key"])
+    assert document["closing"]["total"] == 98
