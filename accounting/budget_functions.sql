@@ -95,7 +95,7 @@ CREATE OR REPLACE FUNCTION put_budget_v1(
 DECLARE
     made budget;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
     INSERT INTO budget AS b (tenant_id, budget_id, node, subject, period, cap)
     VALUES (p_tenant, p_budget, p_node, p_subject, p_period, p_cap)

@@ -178,7 +178,7 @@ DECLARE
     known correction;
     weighed record;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     wanted.tenant_id := p_tenant;
     PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -219,7 +219,7 @@ DECLARE
     c correction;
     weighed record;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
     SELECT * INTO c FROM correction
     WHERE tenant_id = p_tenant AND correction_id = p_correction FOR NO KEY UPDATE;

@@ -10,7 +10,7 @@ DECLARE
     weighed record;
     known jsonb;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
     IF EXISTS (SELECT FROM dispute WHERE tenant_id = p_tenant AND dispute_id = p_dispute) THEN
         RETURN QUERY SELECT 'opened', NULL::jsonb;
@@ -66,7 +66,7 @@ DECLARE
     known text;
     waiting uuid;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
     IF NOT EXISTS (SELECT FROM dispute WHERE tenant_id = p_tenant AND dispute_id = p_dispute) THEN
         RETURN QUERY SELECT 'not_found', NULL::jsonb;

@@ -37,7 +37,7 @@ CREATE OR REPLACE FUNCTION grant_v1(
 DECLARE
     known lot;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     PERFORM 1 FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN QUERY SELECT 'no_tenant', NULL::uuid;
@@ -212,7 +212,7 @@ DECLARE
     known job;
     refused jsonb;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     SELECT a.available INTO balance FROM account a JOIN tenant t USING (tenant_id)
     WHERE a.tenant_id = p_tenant AND t.status = 'active' AND t.frozen_at IS NULL
     FOR NO KEY UPDATE OF a;
@@ -263,7 +263,7 @@ DECLARE
     amount bigint;
     balance bigint;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.lease_token IS DISTINCT FROM p_token OR j.state <> 'running' THEN
         RETURN 'stale';
@@ -307,7 +307,7 @@ DECLARE
     charged bigint;
     transfer_of_flush bigint;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.lease_token IS DISTINCT FROM p_token OR j.state NOT IN ('running', 'pausing') THEN
         RETURN CASE WHEN j.state = 'cancelling' THEN 'cancelled' ELSE 'stale' END;
@@ -361,7 +361,7 @@ DECLARE
     j job;
     ending text := p_reason;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.finished_at IS NOT NULL THEN
         RETURN 'already';
@@ -386,7 +386,7 @@ RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     j job;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN 'not_found';

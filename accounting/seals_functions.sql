@@ -36,7 +36,7 @@ DECLARE
     chosen bigint[];
     lines text;
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     PERFORM pg_advisory_xact_lock(hashtextextended('pagetoll.seal.' || p_tenant, 0));
     SELECT array_agg((t).transfer_id ORDER BY (t).transfer_id),
            string_agg(sealed_text_v1(t) || E'\n', '' ORDER BY (t).transfer_id)

@@ -52,7 +52,7 @@ BEGIN
     IF pg_snapshot_xmin(pg_current_snapshot()) <= p_mark THEN
         RETURN 'waits';
     END IF;
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO last FROM period_close WHERE tenant_id = p_tenant ORDER BY period DESC LIMIT 1;
     month := coalesce(last.period + interval '1 month', (
         SELECT date_trunc('month', recorded_at AT TIME ZONE 'UTC')

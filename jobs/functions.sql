@@ -1,6 +1,19 @@
 -- What a job's rows go through, called by the money moves of accounting/functions.sql and by runs.
 -- Nothing here touches a credit, a hold or a lot but the fence of a claimed job's hold.
 
+-- Row-level security sees this tenant until the transaction ends. Whoever has entered one tenant, and
+-- may not see all of them, cannot move another's money in the same transaction.
+CREATE OR REPLACE FUNCTION enter_tenant_v1(p_tenant uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    entered text := current_setting('pagetoll.tenant', true);
+BEGIN
+    IF entered <> '' AND entered <> p_tenant::text AND current_user = 'pagetoll_app' THEN
+        RAISE EXCEPTION 'tenant % is not the one that was entered', p_tenant USING ERRCODE = 'PT403';
+    END IF;
+    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+END
+$$;
+
 -- The job and its seed URLs, inserted by reserve_v1 in its transaction.
 CREATE OR REPLACE FUNCTION insert_job_v1(p_tenant uuid, p_wanted job, p_seeds jsonb)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -345,7 +358,7 @@ $$;
 CREATE OR REPLACE FUNCTION read_status_v1(p_tenant uuid, p_job uuid)
 RETURNS SETOF job_status LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM set_config('pagetoll.tenant', p_tenant::text, true);
+    PERFORM enter_tenant_v1(p_tenant);
     RETURN QUERY SELECT * FROM job_status s WHERE s.tenant_id = p_tenant AND s.job_id = p_job;
 END
 $$;

@@ -105,3 +105,15 @@ async def test_the_gateways_role_cannot_give_itself_credits(
         with pytest.raises(Exception, match="permission denied"):
             async with app.transaction(mine) as tx:
                 await tx.execute(statement)
+
+
+async def test_money_functions_refuse_a_tenant_that_was_not_entered(
+    app: Database, system: Database
+) -> None:
+    (mine, _), (theirs, their_job) = await two_tenants(app, system)
+
+    with pytest.raises(Exception, match="not the one that was entered"):
+        async with app.transaction(mine) as tx:
+            await tx.execute("SELECT cancel_job_v1($1, $2)", theirs, their_job)
+
+    assert (await work.status_of(app, theirs, their_job)).state == "queued"
