@@ -304,6 +304,7 @@ CREATE OR REPLACE FUNCTION settle_pages_v1(
 DECLARE
     j job;
     h hold;
+    told jsonb;
     charged bigint;
     transfer_of_flush bigint;
 BEGIN
@@ -316,12 +317,17 @@ BEGIN
     IF h.state <> 'open' OR h.fence <> p_token THEN
         RETURN 'stale';
     END IF;
+    -- A page that is twice in a batch ended as it was told first, and is charged once.
+    SELECT coalesce(jsonb_agg(d.outcome), '[]') INTO told FROM (
+        SELECT DISTINCT ON (outcome -> 'page_no') outcome
+        FROM jsonb_array_elements(p_pages) WITH ORDINALITY AS t (outcome, place)
+        ORDER BY outcome -> 'page_no', place) AS d;
     SELECT coalesce(sum(d.credits) FILTER (WHERE d.state = 'succeeded'), 0) INTO charged
-    FROM jsonb_to_recordset(p_pages) AS d (page_no integer, state text, credits bigint)
+    FROM jsonb_to_recordset(told) AS d (page_no integer, state text, credits bigint)
     JOIN page p ON p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
     WHERE p.state = 'in_flight';
     transfer_of_flush := charge_v1(p_tenant, p_job, charged, 'charge:' || p_job || ':' || h.flush_no + 1);
-    PERFORM write_pages_v1(p_tenant, p_job, p_token, p_pages, transfer_of_flush);
+    PERFORM write_pages_v1(p_tenant, p_job, p_token, told, transfer_of_flush);
     PERFORM write_found_v1(p_tenant, p_job, p_found);
     PERFORM write_facts_v1(p_tenant, p_job, p_facts);
     PERFORM release_excess_v1(p_tenant, p_job, 'release:' || p_job || ':' || h.flush_no + 1);

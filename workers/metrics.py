@@ -29,4 +29,9 @@ QUEUE_AGE_SECONDS = Histogram(
     "From a job's submit to its first start.",
     buckets=(0.005, 0.02, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800),
 )
+SETTLEMENT_SECONDS = Histogram(
+    "pagetoll_settlement_duration_seconds",
+    "From a run's last settled page to the end of its job, with the hold closed.",
+    buckets=(0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120),
+)
 LEASES_LOST = Counter("pagetoll_leases_lost_total", "Runs that found their lease gone.")

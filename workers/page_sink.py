@@ -58,6 +58,8 @@ class PageSink:
         self._flushing: asyncio.Task[bool] | None = None
         self._on_settled: Callable[[], None] = lambda: None
         self._facts = Facts()
+        self.settled_at = clock.monotonic()
+        """When the last batch was committed, on the monotonic clock."""
 
     def call_after_settling(self, listener: Callable[[], None]) -> None:
         self._on_settled = listener
@@ -184,6 +186,7 @@ class PageSink:
             metrics.LATE_PAGES.inc(len(batch))
             self._stop.set("cancelled" if answer == "cancelled" else "lease_lost")
             raise LostRun(answer)
+        self.settled_at = clock.monotonic()
         if batch:
             self._measure(outcomes, clock.monotonic() - began)
 

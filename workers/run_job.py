@@ -11,6 +11,7 @@ from jobs import lifecycle, runs
 from jobs.records import JobError
 from jobs.runs import Run, Standing
 from jobs.vocabulary import CompletionReason
+from runtime import clock
 from runtime.database import Connection
 from runtime.errors import Unavailable
 from workers import crawl_parts, metrics
@@ -35,6 +36,7 @@ class JobRun:
         self._parts = parts
         self._run = run
         self._stop = StopSignal()
+        self._sink: PageSink | None = None
         self._heartbeat = Heartbeat(
             parts.database, run.lease, self._stop, lease_seconds=parts.settings.lease_seconds
         )
@@ -77,7 +79,7 @@ class JobRun:
         return stands
 
     async def _crawl_to_the_end(self) -> str:
-        sink = self._new_sink()
+        sink = self._sink = self._new_sink()
         try:
             made = await self._assemble(sink)
             reading = asyncio.create_task(crawl_parts.read_sitemaps(self._parts, self._run, made))
@@ -159,6 +161,8 @@ class JobRun:
 
     async def _finish(self, reason: CompletionReason, error: JobError | None = None) -> str:
         answer = await self._repeat(lambda c: metering.finish(c, self._run.lease, reason, error))
+        if self._sink is not None and answer == "finished":
+            metrics.SETTLEMENT_SECONDS.observe(clock.monotonic() - self._sink.settled_at)
         return reason if answer != "stale" else "lease_lost"
 
     async def _hand_back(self) -> str:

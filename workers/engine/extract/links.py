@@ -11,6 +11,7 @@ from workers.engine.extract.html import LexborHTMLParser, LexborNode
 MAX_LINKS = 5_000
 MAX_REFUSED_LINKS = 100
 MAX_TEXT_CHARACTERS = 500
+MAX_LINKS_CHARACTERS = 4_194_304  # addresses, texts and rels of all links
 # Schemes that a reader of the markdown may be offered besides http and https.
 _HARMLESS = ("http:", "https:", "mailto:", "tel:")
 
@@ -67,6 +68,8 @@ def find(
 ) -> PageLinks:
     """All links of `a` and `area`; script addresses are taken out of the tree on the way."""
     found: dict[str, Link] = {}
+    left = MAX_LINKS_CHARACTERS
+    reader = html.TextReader()
     refused: dict[str, RefusedLink] = {}
     seen: set[str] = set()
     truncated = False
@@ -77,7 +80,7 @@ def find(
             _disarm(node, href)
             continue
         seen.add(href)
-        if len(found) >= limit:
+        if len(found) >= limit or left <= 0:
             truncated = True
             _disarm(node, href)
             continue
@@ -91,7 +94,9 @@ def find(
             _disarm(node, href)
         elif target.url not in found:
             rel = (attributes.get("rel") or "").lower()
-            found[target.url] = Link(target=target, text=_text(node), rel=rel)
+            link = Link(target=target, text=_text(node, reader), rel=rel)
+            left -= len(link.url) + len(link.text) + len(rel)
+            found[target.url] = link
     return PageLinks(
         links=tuple(found.values()), refused=tuple(refused.values()), truncated=truncated
     )
@@ -104,9 +109,10 @@ def _disarm(node: LexborNode, href: str) -> None:
             del node.attrs["href"]
 
 
-def _text(node: LexborNode) -> str:
-    text = html.collapse(node.text())
-    if not text:
+def _text(node: LexborNode, reader: html.TextReader) -> str:
+    whole = reader.read(node)
+    text = html.collapse(whole or "")
+    if not text and whole is not None:
         image = node.css_first("img[alt]")
         text = html.collapse(html.attribute(image, "alt")) if image is not None else ""
     return text[:MAX_TEXT_CHARACTERS]

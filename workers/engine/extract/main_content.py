@@ -40,8 +40,10 @@ def reduce(tree: LexborHTMLParser) -> LexborNode | None:
             forms.append(node)
         elif _is_dropped(node, tag):
             node.decompose()
+    reader = html.TextReader()
     for node in forms:
-        if len(node.text()) < FORM_CHARACTERS:
+        text = reader.read(node)
+        if text is not None and len(text) < FORM_CHARACTERS:
             node.decompose()
     return _content(tree)
 

@@ -14,10 +14,12 @@ from workers.engine.extract import (
     main_content,
     markdown,
     metadata,
+    render_cost,
     rewriting,
+    size_limits,
 )
 from workers.engine.extract.content_types import Kind
-from workers.engine.extract.html import LexborHTMLParser
+from workers.engine.extract.html import LexborHTMLParser, LexborNode
 from workers.engine.extract.links import Link, RefusedLink
 
 FORMATS = frozenset({"markdown", "html", "raw_html", "text", "links", "metadata"})
@@ -55,23 +57,26 @@ def extract_page(
     """Pure, and safe in a thread: most of its time is spent without the interpreter's lock.
 
     Raises FetchFailed: `unsupported_content_type` for what is not text, `limit_reached` for
-    markup that is too costly to parse.
+    markup that is too costly to parse or to convert, and for a format over `size_limits`.
     """
     kind = content_types.kind_of(body, content_type)
     text = charsets.decode(body, content_type)
+    content_types.check_text(body, text, kind)
+    limit = size_limits.limit_bytes(len(body))
+    size_limits.check(text, limit)
     if kind == "html":
-        return _from_html(text, url, options)
+        return _from_html(text, url, options, limit=limit)
     return _from_text(text, kind, options.formats)
 
 
-def _from_html(text: str, url: Target, options: ExtractOptions) -> Extracted:
+def _from_html(text: str, url: Target, options: ExtractOptions, *, limit: int) -> Extracted:
     tree = html.parse(text)
     policy = options.policy
     base = links.base_of(tree, url, policy=policy)
     # Links and metadata first: what follows takes parts out of the tree.
     page_links = links.find(tree, base, policy=policy, limit=options.max_links)
     described = metadata.read(tree, base, policy=policy)
-    shown = _render(tree, base, options)
+    shown = _render(tree, base, options, limit=limit)
     return Extracted(
         title=described.title,
         raw_html=text if "raw_html" in options.formats else None,
@@ -86,21 +91,43 @@ def _from_html(text: str, url: Target, options: ExtractOptions) -> Extracted:
     )
 
 
-def _render(tree: LexborHTMLParser, base: Target, options: ExtractOptions) -> dict[str, str]:
-    """The formats that are made of the reduced tree."""
+def _render(
+    tree: LexborHTMLParser, base: Target, options: ExtractOptions, *, limit: int
+) -> dict[str, str]:
+    """The formats that are made of the reduced tree, none of them over `limit` bytes."""
     if not options.formats & {"markdown", "html", "text"}:
         return {}
     reduce = main_content.reduce if options.only_main_content else main_content.strip_machinery
     node = reduce(tree)
-    if node is not None and "html" in options.formats:
-        rewriting.make_absolute(node, base, policy=options.policy)
-    fragment = (node.html or "") if node is not None else ""
+    fragment, base_url = _fragment(node, base, options, limit) if node is not None else ("", None)
+    size_limits.check(fragment, limit if "html" in options.formats else size_limits.MOST_BYTES)
+    tables = render_cost.choose_tables(fragment, limit=limit)
     makers: dict[str, Callable[[], str]] = {
-        "markdown": lambda: markdown.from_html(fragment, base_url=base.url),
+        "markdown": lambda: markdown.from_html(fragment, base_url=base_url, tables=tables),
         "html": lambda: fragment,
         "text": lambda: markdown.plain_text(fragment),
     }
-    return {name: make() for name, make in makers.items() if name in options.formats}
+    return {
+        name: size_limits.check(make(), limit)
+        for name, make in makers.items()
+        if name in options.formats
+    }
+
+
+def _fragment(
+    node: LexborNode, base: Target, options: ExtractOptions, limit: int
+) -> tuple[str, str | None]:
+    """The tree's HTML, and what its relative addresses are still to be joined with.
+
+    Half of the limit may go into making addresses absolute.
+    """
+    growth = limit // 2
+    if "html" not in options.formats:
+        fragment = node.html or ""
+        if fragment.count("<") * len(base.url) <= growth:
+            return fragment, base.url
+    is_whole = rewriting.make_absolute(node, base, policy=options.policy, growth=growth)
+    return node.html or "", base.url if is_whole else None
 
 
 def _from_text(text: str, kind: Kind, formats: frozenset[str]) -> Extracted:

@@ -8,12 +8,24 @@ from workers.engine.extract.html import LexborNode
 _HOLDERS = "a[href],area[href],img[src],source[src],video[src],audio[src]"
 
 
-def make_absolute(node: LexborNode, base: Target, *, policy: AddressPolicy) -> None:
-    """Addresses that may not be fetched stay as they are written; fragments are kept."""
+def make_absolute(node: LexborNode, base: Target, *, policy: AddressPolicy, growth: int) -> bool:
+    """Addresses that may not be fetched stay as they are written; fragments are kept.
+
+    A long base and many short addresses make much of little: once the tree has grown by
+    `growth` characters the other addresses stay relative, and the answer is False.
+    """
     for holder in node.css(_HOLDERS):
         name = "href" if "href" in holder.attrs else "src"
         written = holder.attrs[name] or ""
         target = links.resolve(base, written, policy=policy)
-        if target is not None:
+        if target is None:
+            # The converter may join what we did not.
+            growth -= len(base.url)
+        else:
             _, hash_sign, fragment = written.partition("#")
-            holder.attrs[name] = f"{target.url}{hash_sign}{fragment}"
+            absolute = f"{target.url}{hash_sign}{fragment}"
+            growth -= max(0, len(absolute) - len(written))
+            holder.attrs[name] = absolute
+        if growth < 0:
+            return False
+    return True
