@@ -12,7 +12,7 @@ T ?= tests
 A ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check quick fmt migrate bench lock clean
+.PHONY: help up demo test check quick fmt migrate mutants bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ fmt: ## Format the code and mend what ruff can
 
 migrate: ## Bring the database at PAGETOLL_MIGRATION_URL up to date
 	@$(RUN) python -m migrations upgrade
+
+mutants: ## Take one guard after another out of the ledger: a test must notice each (A=names)
+	@$(DEV) python -m tests.mutants $(A)
 
 bench: ## Measure; A=... names what
 	@$(DEV) python -m benchmarks $(A)

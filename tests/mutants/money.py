@@ -1,0 +1,156 @@
+"""Guards of settling and reserving: locks, tokens, states, balances and quotes."""
+
+from tests.mutants.mutation import Mutant
+
+MONEY = "accounting/functions.sql"
+LOCK = " FOR NO KEY UPDATE"
+LOCKS = "tests/accounting/test_locks.py"
+NETS = "tests/accounting/test_nets.py"
+SETTLE = "tests/accounting/test_metering_settle.py"
+FINISH = "tests/accounting/test_metering_finish.py"
+RESERVE = "tests/accounting/test_metering_reserve.py"
+RACES = "tests/accounting/test_races.py"
+ROLLING = "tests/accounting/test_rolling.py"
+LOTS = "tests/accounting/test_lots.py"
+QUOTES = "tests/accounting/test_quotes.py"
+ORPHANS = "tests/accounting/test_settlement.py"
+MODEL = "tests/accounting/test_model.py"
+OF_JOB = "WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE"
+OF_HOLD = "WHERE tenant_id = p_tenant AND hold_id = p_job FOR NO KEY UPDATE"
+
+
+def guard(name: str, within: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(name=name, file=MONEY, within=within, old=old, new=new, tests=tests)
+
+
+def unlocked(name: str, within: str, old: str, *tests: str) -> Mutant:
+    return guard(name, within, old, old.replace(LOCK, ""), *tests)
+
+
+SETTLING = (
+    unlocked("settle_without_job_lock", "settle_pages_v1", OF_JOB, LOCKS),
+    unlocked("settle_without_hold_lock", "settle_pages_v1", OF_HOLD, LOCKS),
+    guard(
+        "settle_takes_old_tokens",
+        "settle_pages_v1",
+        "j.lease_token IS DISTINCT FROM p_token OR j.state",
+        "j.state",
+        LOCKS,
+    ),
+    guard(
+        "settle_after_the_cancel",
+        "settle_pages_v1",
+        "NOT IN ('running', 'pausing')",
+        "NOT IN ('running', 'pausing', 'cancelling')",
+        SETTLE,
+    ),
+    guard(
+        "settle_of_a_final_job",
+        "settle_pages_v1",
+        "OR j.state NOT IN ('running', 'pausing')",
+        "",
+        SETTLE,
+    ),
+    guard(
+        "settle_into_a_closed_hold",
+        "settle_pages_v1",
+        "h.state <> 'open' OR h.fence",
+        "h.fence",
+        LOCKS,
+    ),
+    guard("settle_past_the_fence", "settle_pages_v1", " OR h.fence <> p_token", "", LOCKS),
+    guard(
+        "settle_charges_what_is_final",
+        "settle_pages_v1",
+        "    WHERE p.state = 'in_flight';",
+        ";",
+        SETTLE,
+    ),
+    guard(
+        "settle_charges_failures",
+        "settle_pages_v1",
+        " FILTER (WHERE d.state = 'succeeded')",
+        "",
+        NETS,
+    ),
+    guard(
+        "settle_keeps_the_flush_number",
+        "settle_pages_v1",
+        "SET flush_no = flush_no + 1",
+        "SET flush_no = flush_no",
+        SETTLE,
+    ),
+    guard(
+        "settle_gives_nothing_back",
+        "settle_pages_v1",
+        "PERFORM release_excess_v1(p_tenant, p_job, ",
+        "PERFORM concat(p_tenant, p_job, ",
+        SETTLE,
+    ),
+    guard("excess_below_zero", "release_excess_v1", "greatest(excess, 0)", "excess", SETTLE),
+    guard(
+        "charge_leaves_the_hold",
+        "charge_v1",
+        "SET charged = charged + p_amount",
+        "SET charged = charged",
+        SETTLE,
+    ),
+)
+RESERVING = (
+    guard("reserve_without_account_lock", "reserve_v1", " FOR NO KEY UPDATE OF a", "", LOCKS),
+    guard("reserve_for_the_suspended", "reserve_v1", " AND t.status = 'active'", "", RESERVE),
+    guard(
+        "reserve_conflict_is_a_replay",
+        "reserve_v1",
+        "known.request_hash = wanted.request_hash",
+        "true",
+        RESERVE,
+    ),
+    guard(
+        "reserve_spends_the_expired",
+        "reserve_v1",
+        "balance - expire_lots_v1(p_tenant)",
+        "balance",
+        RESERVE,
+    ),
+    guard("reserve_by_a_late_quote", "reserve_v1", " AND q.expires_at > now()", "", QUOTES),
+    guard(
+        "reserve_by_a_quote_of_other_prices",
+        "reserve_v1",
+        " AND q.prices = wanted.prices",
+        "",
+        NETS,
+    ),
+    guard("reserve_over_the_quote", "reserve_v1", " AND q.ceiling >= p_ceiling", "", NETS),
+    guard(
+        "reserve_without_a_look_at_the_balance",
+        "reserve_v1",
+        "balance < p_credits",
+        "false",
+        RESERVE,
+    ),
+    guard(
+        "reserve_without_a_look_at_caps",
+        "reserve_v1",
+        "refused IS NOT NULL",
+        "false",
+        "tests/accounting/test_budgets.py",
+    ),
+    guard(
+        "reserve_counts_in_no_cap",
+        "reserve_v1",
+        "PERFORM commit_budgets_v1(",
+        "PERFORM concat(",
+        "tests/accounting/test_budgets.py",
+    ),
+    guard("fund_below_zero", "fund_hold_v1", " AND available >= p_amount", "", NETS),
+    guard(
+        "fund_in_any_order",
+        "fund_hold_v1",
+        "ORDER BY expires_at NULLS LAST, priority, lot_id",
+        "ORDER BY lot_id DESC",
+        RESERVE,
+    ),
+    guard("fund_of_lots_that_do_not_sum", "fund_hold_v1", "IF needed <> 0", "IF false", NETS),
+)
+MUTANTS = (*SETTLING, *RESERVING)
