@@ -188,7 +188,9 @@ async def test_a_later_grant_funds_no_earlier_reserve(app: Database, system: Dat
     await work.settle(system, run, [work.ok(0), work.failed(1)])
     await work.finish(system, run)
 
-    lots = {lot.lot_id: lot.remaining for lot in (await builders.balance_of(system, tenant_id)).lots}
+    lots = {
+        lot.lot_id: lot.remaining for lot in (await builders.balance_of(system, tenant_id)).lots
+    }
     assert lots.pop(later) == 50
     assert list(lots.values()) == [999]
 

@@ -159,5 +159,3 @@ async def test_a_settlement_that_fails_has_moved_nothing_and_is_made_by_the_next
     assert (usage.credits_charged, usage.credits_released) == (2, 8)
     assert not usage.settlement_pending
     assert await work.violations(own) == []
-
-

@@ -108,11 +108,15 @@ async def test_a_tenant_with_fewer_credits_than_a_page_is_told_so_and_never_clam
     tenant = await builders.a_tenant(system, credits=3)
     mine = client(await builders.a_key(system, tenant.tenant_id))
 
-    none = problem_of(await mine.post("/v1/crawls", json={"url": CRAWL["url"]}), 422, None)
-    more = problem_of(await mine.post("/v1/crawls", json=CRAWL | {"max_pages": 4}), 402, None)
+    none = problem_of(
+        await mine.post("/v1/crawls", json={"url": CRAWL["url"]}), 422, "invalid_request"
+    )
+    more = problem_of(
+        await mine.post("/v1/crawls", json=CRAWL | {"max_pages": 4}), 402, "insufficient_credits"
+    )
     all_of_it = await mine.post("/v1/crawls", json=CRAWL | {"max_pages": 3})
 
-    assert none["errors"][0]["path"] == "max_pages"
+    assert none["errors"][0]["path"] == "$.max_pages"
     assert more["max_affordable_pages"] == 3
     assert (all_of_it.status_code, all_of_it.json()["max_pages"]) == (202, 3)
     assert all_of_it.json()["warnings"] == []

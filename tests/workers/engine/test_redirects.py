@@ -139,7 +139,7 @@ PAGE = urls.parse_target("http://public.example/", policy=LOOPBACK)
 
 STATUSES = {
     200: None,
-    204: None,
+    206: ("upstream_error", False),
     304: ("upstream_error", False),
     400: ("upstream_error", False),
     401: ("blocked", False),
@@ -157,13 +157,22 @@ STATUSES = {
 
 def answered(status, **headers):
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Exchange(url=PAGE, status=status, headers=names, body=b"")
+    return Exchange(url=PAGE, status=status, headers=names, body=b"<p>x")
 
 
 @pytest.mark.parametrize(("status", "expected"), STATUSES.items())
 def test_a_status_has_one_meaning(status, expected):
     found = fetch.status_failure(answered(status))
     assert (found and (found.reason, found.retryable)) == expected
+
+
+@pytest.mark.parametrize(("status", "body"), [(204, b""), (200, b""), (200, b" \r\n ")])
+def test_a_success_without_content_is_none(status, body):
+    answer = Exchange(url=PAGE, status=status, headers={}, body=body)
+
+    found = fetch.status_failure(answer)
+
+    assert (found.reason, found.detail) == ("upstream_error", "empty_shell")
 
 
 @pytest.mark.parametrize(
