@@ -48,7 +48,8 @@ WHERE (h.reserved, h.charged, h.released)
 SELECT h.tenant_id, h.hold_id::text AS subject,
        format('hold charged %s, pages %s', h.charged, coalesce(p.total, 0)) AS detail
 FROM hold h LEFT JOIN (
-    SELECT tenant_id, job_id, sum(credits) AS total FROM page GROUP BY tenant_id, job_id
+    SELECT tenant_id, job_id, sum(credits) AS total FROM page
+    WHERE transfer_id IS NOT NULL GROUP BY tenant_id, job_id
 ) AS p ON p.tenant_id = h.tenant_id AND p.job_id = h.hold_id
 WHERE h.charged <> coalesce(p.total, 0);
 
@@ -64,11 +65,13 @@ WHERE t.kind = 'charge' AND t.amount <> coalesce(p.total, 0);
 
 -- name: successes_cost_their_price()
 -- Every page that succeeded cost what its outcome cost when the job was submitted.
-SELECT p.tenant_id, p.job_id::text || ' page ' || p.page_no AS subject,
-       format('%s credits for %s, the price is %s', p.credits, p.outcome, j.prices ->> p.outcome)
-           AS detail
-FROM page p JOIN job j USING (tenant_id, job_id)
-WHERE p.state = 'succeeded' AND p.credits IS DISTINCT FROM (j.prices ->> p.outcome)::bigint;
+SELECT p.tenant_id, p.job_id::text AS subject,
+       format('page %s and %s others: %s credits for %s, the price is %s', p.first, p.pages - 1,
+              p.credits, p.outcome, j.prices ->> p.outcome) AS detail
+FROM (SELECT tenant_id, job_id, outcome, credits, count(*) AS pages, min(page_no) AS first
+      FROM page WHERE state = 'succeeded' GROUP BY tenant_id, job_id, outcome, credits) AS p
+JOIN job j USING (tenant_id, job_id)
+WHERE p.credits IS DISTINCT FROM (j.prices ->> p.outcome)::bigint;
 
 -- name: budgets_match_their_holds()
 -- What a cap's period counts is what its holds have reserved and not released.

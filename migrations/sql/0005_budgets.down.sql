@@ -4,6 +4,7 @@ DROP TABLE budget_use;
 DROP TABLE budget;
 ALTER TABLE account DROP COLUMN told_low;
 ALTER TABLE account DROP COLUMN low_at;
+DROP INDEX page_by_charge;
 ALTER TABLE page DROP COLUMN outcome;
 ALTER TABLE hold DROP COLUMN top_ups;
 ALTER TABLE hold DROP COLUMN ceiling;

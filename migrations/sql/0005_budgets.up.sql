@@ -57,6 +57,10 @@ ALTER TABLE page ENABLE TRIGGER final_page_stays;
 ALTER TABLE page ADD CONSTRAINT a_success_has_its_outcome
     CHECK ((state = 'succeeded') = (outcome IS NOT NULL));
 
+-- From a charge to its pages: for explanations, and for proofs that read no more than this.
+CREATE INDEX page_by_charge ON page (tenant_id, transfer_id) INCLUDE (job_id, credits, fence)
+    WHERE transfer_id IS NOT NULL;
+
 -- A cap on what a tenant, one of its keys or one of its tags may commit in a day, a month, or ever.
 CREATE TABLE budget (
     tenant_id uuid NOT NULL REFERENCES tenant,
