@@ -1,7 +1,7 @@
 """Complaints about balances over time, and about work that stopped half-way."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -105,7 +105,7 @@ async def test_a_charge_that_differs_from_what_is_stored_is_seen_in_both_directi
     postgres_server: EmbeddedPostgres,
     difference: int,
 ) -> None:
-    """Entries, holds and pages agree with one another; only the price of what is stored does not."""
+    """Entries, holds and pages agree with one another; what is stored has another price."""
     await a_running_job(own)
     await history.change(own_database_urls, postgres_server, MISCHARGED.format(difference))
 

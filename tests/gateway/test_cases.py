@@ -120,3 +120,17 @@ async def test_a_tenant_with_fewer_credits_than_a_page_is_told_so_and_never_clam
     assert more["max_affordable_pages"] == 3
     assert (all_of_it.status_code, all_of_it.json()["max_pages"]) == (202, 3)
     assert all_of_it.json()["warnings"] == []
+
+
+async def test_without_a_key_the_same_body_again_is_another_job(
+    system: Database, client: Client
+) -> None:
+    """Nothing is guessed: two equal crawls may both be meant, and only a key says otherwise."""
+    tenant = await builders.a_tenant(system, credits=10)
+    mine = client(await builders.a_key(system, tenant.tenant_id))
+
+    answers = [await mine.post("/v1/crawls", json=CRAWL) for _ in range(2)]
+
+    assert len({answer.json()["job_id"] for answer in answers}) == 2
+    left = await builders.footprint(system, tenant.tenant_id)
+    assert (left.jobs, left.holds, left.available) == (2, 2, 8)
