@@ -58,7 +58,7 @@ async def assemble(
         pace,
         robots,
         delay_seconds=request.delay_seconds,
-        is_unpaced=lambda target: _is_unpaced(parts, plan, target),
+        is_unpaced=lambda target: is_unpaced(parts, plan, target),
     )
     frontier = JobFrontier(
         parts.database,
@@ -124,12 +124,12 @@ def _concurrency(parts: Parts, plan: Plan, request: JobRequest, start: Target) -
     """Slots beyond what the one host of a crawl bears would only wait at its gate."""
     wanted = request.max_concurrency or parts.settings.job_concurrency
     slots = min(wanted, parts.settings.job_concurrency)
-    if request.scope in {"host", "path"} and not _is_unpaced(parts, plan, start):
+    if request.scope in {"host", "path"} and not is_unpaced(parts, plan, start):
         return min(slots, plan.host_concurrency)
     return slots
 
 
-def _is_unpaced(parts: Parts, plan: Plan, target: Target) -> bool:
+def is_unpaced(parts: Parts, plan: Plan, target: Target) -> bool:
     """A machine of the operator's own, under a plan that lets nothing hold it back."""
     if not plan.unpaced_allowed_networks:
         return False

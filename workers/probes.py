@@ -16,6 +16,7 @@ from jobs.scope import Scope
 from jobs.urls import Target
 from runtime import clock, loops
 from runtime.errors import Unavailable
+from workers import crawl_parts
 from workers.engine import fetch, sitemap
 from workers.engine.extract import page as extraction
 from workers.engine.extract.page import ExtractOptions
@@ -40,6 +41,7 @@ class Sight(msgspec.Struct, kw_only=True):
     linked: int = 0
     page_seconds: float = 1.0
     crawl_delay: float = 0.0
+    is_unpaced: bool = False
     notes: list[str] = []
 
 
@@ -80,6 +82,8 @@ async def look(parts: Parts, order: ProbeOrder) -> Probe:
     async with parts.database.connection() as connection:
         plan = await tenants.plan_of(connection, order.tenant_id)
     sight = Sight()
+    start = urls.parse_target(request.url, policy=crawl_parts.ANYWHERE)
+    sight.is_unpaced = crawl_parts.is_unpaced(parts, plan, start)
     try:
         async with asyncio.timeout(WHOLE_SECONDS):
             await _look(parts, request, sight)
@@ -153,7 +157,8 @@ def estimate(request: CrawlRequest, plan: Plan, sight: Sight) -> Probe:
     linked = 0 if request.sitemap == "only" else sight.linked
     least = min(request.max_pages, max(1, sight.listed, linked))
     most = min(request.max_pages, sight.listed + 1) if not linked else request.max_pages
-    interval = max(plan.host_interval_seconds, request.delay_seconds, sight.crawl_delay)
+    asked = 0.0 if sight.is_unpaced else max(plan.host_interval_seconds, sight.crawl_delay)
+    interval = max(asked, request.delay_seconds)
     quickest = sight.page_seconds / plan.host_concurrency
     return Probe(
         reachable=True,
