@@ -1,4 +1,4 @@
-"""Work goes on while PostgreSQL's sessions are killed: nothing is lost, nothing counted twice."""
+"""Work goes on while PostgreSQL's sessions are killed: nothing lost, nothing counted twice."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Each money move waits for whoever holds its rows, and then decides by what that one wrote."""
+"""Each money move waits for whoever holds its rows, and decides by what that one wrote."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from accounting import budgets, metering
+from accounting import budgets, lots, metering
 from accounting.budgets import BudgetRequest
+from accounting.lots import Grant
 from jobs import runs
 from jobs.runs import Run
 from runtime.database import Connection, Database
@@ -21,6 +22,9 @@ NEW_TOKEN = "UPDATE job SET lease_token = lease_token + 1 WHERE job_id = $1"
 NEW_FENCE = "UPDATE hold SET fence = fence + 1 WHERE hold_id = $1"
 CLOSED = """UPDATE hold SET state = 'closed', closed_at = '2026-01-01Z',
     released = reserved - charged WHERE hold_id = $1"""
+CANCELLED = """UPDATE job SET state = 'cancelling', cancel_requested = true
+    WHERE job_id = $1"""
+OVERDUE = "UPDATE job SET deadline_at = now() WHERE job_id = $1"
 NO_OWNER = "UPDATE job SET lease_owner = NULL WHERE job_id = $1"
 NO_ROOM = "UPDATE hold SET ceiling = reserved WHERE hold_id = $1"
 SPENT = """WITH spent AS (UPDATE account SET available = 0
@@ -31,6 +35,10 @@ GROWN = """WITH account AS (SELECT 1 FROM account WHERE tenant_id = (
         SELECT tenant_id FROM hold WHERE hold_id = $1) FOR NO KEY UPDATE)
     UPDATE hold SET reserved = reserved + 5, ceiling = ceiling + 5
     FROM account WHERE hold_id = $1"""
+GIVEN = """WITH account AS (SELECT tenant_id FROM account WHERE tenant_id = (
+        SELECT tenant_id FROM hold WHERE hold_id = $1) FOR NO KEY UPDATE)
+    INSERT INTO lot (tenant_id, lot_id, source, amount, remaining, op_key)
+    SELECT tenant_id, gen_random_uuid(), 'grant', 7, 7, 'one' FROM account"""
 WAITING = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -81,6 +89,12 @@ async def reserve(connection: Connection, run: Run) -> str:
     return "created"
 
 
+async def grant(connection: Connection, run: Run) -> bool:
+    wanted = Grant(amount=7, source="grant", op_key="one")
+    _, replayed = await lots.grant(connection, run.lease.tenant_id, wanted)
+    return replayed
+
+
 async def put_budget(connection: Connection, run: Run) -> int:
     wanted = BudgetRequest(node="tenant", period="total", cap=1_000)
     await budgets.put(connection, run.lease.tenant_id, wanted)
@@ -101,7 +115,10 @@ SCENES = [
     Scene(
         name="reserve, credits spent", written=SPENT, asked=reserve, answer="insufficient_credits"
     ),
+    Scene(name="grant, same payment", written=GIVEN, asked=grant, answer=True),
     Scene(name="pages, new token", written=NEW_TOKEN, asked=pages, answer=0),
+    Scene(name="pages, no time left", written=OVERDUE, asked=pages, answer=0),
+    Scene(name="pages, cancelled", written=CANCELLED, asked=pages, answer=0),
     Scene(name="hand back, new token", written=NEW_TOKEN, asked=hand_back, answer=False),
     Scene(name="cap, grown hold", written=GROWN, asked=put_budget, answer=105),
 ]
@@ -164,3 +181,14 @@ async def test_a_release_takes_the_account_before_its_lots(system: Database) -> 
         )
 
     assert await ending == "finished"
+
+
+async def test_a_frozen_tenant_reserves_nothing(system: Database) -> None:
+    run = await a_run(system)
+    async with system.connection() as connection:
+        await connection.execute(
+            "UPDATE tenant SET frozen_at = now(), frozen_by = 'a test' WHERE tenant_id = $1",
+            run.lease.tenant_id,
+        )
+
+        assert await reserve(connection, run) == "tenant_suspended"

@@ -104,3 +104,18 @@ async def expire_all_lots_that_can(system: Database, tenant_id) -> None:
             "WHERE tenant_id = $1 AND expires_at IS NOT NULL",
             tenant_id,
         )
+
+
+async def test_a_payment_of_another_source_is_a_conflict(system: Database) -> None:
+    tenant = await builders.a_tenant(system)
+
+    async with system.connection() as connection:
+        await lots.grant(
+            connection, tenant.tenant_id, Grant(amount=7, source="grant", op_key="one")
+        )
+        with pytest.raises(Refusal) as refused:
+            await lots.grant(
+                connection, tenant.tenant_id, Grant(amount=7, source="purchase", op_key="one")
+            )
+
+    assert refused.value.code == "idempotency_conflict"

@@ -83,6 +83,18 @@ async def test_a_job_is_claimed_by_one(app: Database, system: Database) -> None:
     assert await race(system, claim) == {True: 1, False: MANY - 1}
 
 
+async def test_a_plan_for_one_running_job_runs_one(app: Database, system: Database) -> None:
+    plan = await builders.a_plan(system, running_jobs=1)
+    tenant = await builders.a_tenant(system, credits=1_000, plan=plan.plan_id)
+    for _ in range(5):
+        await builders.a_job(app, tenant.tenant_id)
+
+    async def claim(connection: Connection) -> bool:
+        return await runs.claim_job(connection, "w", lease_seconds=60) is not None
+
+    assert await race(system, claim) == {True: 1, False: MANY - 1}
+
+
 async def test_a_freed_job_is_taken_over_by_one(app: Database, system: Database) -> None:
     _, run = await a_run(app, system)
     await work.move_time(system, run.lease.job_id, lease_until=5)

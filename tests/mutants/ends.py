@@ -8,7 +8,6 @@ from tests.mutants.money import (
     NETS,
     OF_HOLD,
     OF_JOB,
-    ORPHANS,
     RACES,
     ROLLING,
     SETTLE,
@@ -103,7 +102,7 @@ ENDING = (
         "settle_orphans_v1",
         " AND o.finished_at IS NOT NULL",
         "",
-        ORPHANS,
+        NETS,
     ),
 )
 GIVING = (
@@ -111,14 +110,14 @@ GIVING = (
         "grant_without_account_lock",
         "grant_v1",
         "FROM account WHERE tenant_id = p_tenant FOR NO KEY UPDATE",
-        LOTS,
+        LOCKS,
     ),
     guard("grant_to_nobody", "grant_v1", "IF NOT FOUND THEN", "IF false THEN", LOTS),
     guard(
         "grant_of_another_amount_is_a_replay", "grant_v1", "known.amount = p_amount AND ", "", LOTS
     ),
     guard(
-        "grant_of_another_source_is_a_replay", "grant_v1", " AND known.source = p_source", "", MODEL
+        "grant_of_another_source_is_a_replay", "grant_v1", " AND known.source = p_source", "", NETS
     ),
     guard(
         "grant_again",

@@ -60,6 +60,13 @@ SETTLING = (
     ),
     guard("settle_past_the_fence", "settle_pages_v1", " OR h.fence <> p_token", "", LOCKS),
     guard(
+        "settle_of_a_page_twice",
+        "settle_pages_v1",
+        "DISTINCT ON (outcome -> 'page_no') outcome",
+        "outcome",
+        RACES,
+    ),
+    guard(
         "settle_charges_what_is_final",
         "settle_pages_v1",
         "    WHERE p.state = 'in_flight';",
@@ -98,6 +105,7 @@ SETTLING = (
 )
 RESERVING = (
     guard("reserve_without_account_lock", "reserve_v1", " FOR NO KEY UPDATE OF a", "", LOCKS),
+    guard("reserve_for_the_frozen", "reserve_v1", " AND t.frozen_at IS NULL", "", LOCKS),
     guard("reserve_for_the_suspended", "reserve_v1", " AND t.status = 'active'", "", RESERVE),
     guard(
         "reserve_conflict_is_a_replay",
@@ -148,7 +156,7 @@ RESERVING = (
         "fund_in_any_order",
         "fund_hold_v1",
         "ORDER BY expires_at NULLS LAST, priority, lot_id",
-        "ORDER BY lot_id DESC",
+        "ORDER BY lot_id",
         RESERVE,
     ),
     guard("fund_of_lots_that_do_not_sum", "fund_hold_v1", "IF needed <> 0", "IF false", NETS),

@@ -20,6 +20,13 @@ def guard(name: str, within: str, old: str, new: str, *tests: str, file: str = J
 
 CLAIMING = (
     guard(
+        "enter_another_tenant",
+        "enter_tenant_v1",
+        "entered <> p_tenant::text",
+        "false",
+        "tests/accounting/test_isolation.py",
+    ),
+    guard(
         "claim_by_two",
         "claim_job_v1",
         "    PERFORM pg_advisory_xact_lock(hashtext('pagetoll.dispatch'));",
@@ -71,13 +78,6 @@ CLAIMING = (
     guard("free_of_one_by_two", "free_leases_v1", " FOR NO KEY UPDATE SKIP LOCKED", "", RACES),
     guard("hand_back_by_an_old_run", "hand_back_v1", " AND lease_token = p_token", "", LOCKS),
     guard(
-        "hand_back_twice",
-        "hand_back_v1",
-        "AND lease_owner IS NOT NULL FOR NO KEY UPDATE",
-        "FOR NO KEY UPDATE",
-        RACES,
-    ),
-    guard(
         "pages_without_job_lock",
         "claim_pages_v1",
         OF_JOB,
@@ -90,10 +90,9 @@ CLAIMING = (
         "claim_pages_v1",
         " OR j.state <> 'running'",
         "",
-        RUNS,
-        "tests/accounting/test_model.py",
+        LOCKS,
     ),
-    guard("pages_past_the_deadline", "claim_pages_v1", " OR j.deadline_at <= now()", "", FINISH),
+    guard("pages_past_the_deadline", "claim_pages_v1", " OR j.deadline_at <= now()", "", LOCKS),
     guard(
         "pages_that_nobody_pays", "claim_pages_v1", "least(p_limit, affordable)", "p_limit", SETTLE
     ),

@@ -1,4 +1,4 @@
-"""A ledger in plain Python, written from the rules alone, that says what the real one must say."""
+"""A ledger in plain Python, written from the rules alone: what the real one must say."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

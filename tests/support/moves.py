@@ -4,7 +4,7 @@ import os
 from typing import Any
 from uuid import UUID
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from jobs.outcomes import PageOutcome
@@ -13,6 +13,8 @@ from tests.support.job_model import ModelJob
 
 IS_LONG = os.environ.get("PAGETOLL_TEST_LONG") == "1"
 """A long run looks where no run has looked before; the others repeat themselves."""
+IS_HASTY = os.environ.get("PAGETOLL_TEST_HASTY") == "1"
+"""Any failure will do: it is not made smaller."""
 SETTINGS = settings(
     max_examples=400 if IS_LONG else 50,
     stateful_step_count=80 if IS_LONG else 40,
@@ -20,6 +22,7 @@ SETTINGS = settings(
     database=None,
     deadline=None,
     print_blob=True,
+    phases=[Phase.generate] if IS_HASTY else [Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )
 PRICES = [{"page": 1}, {"page": 3}, {"page": 1, "browser_page": 5}]

@@ -8,7 +8,7 @@ from workers.engine.outcomes import FetchFailed
 Kind = Literal["html", "text", "markdown", "json", "xml"]
 
 SNIFFED_BYTES = 1024
-CHECKED_CHARACTERS = 4_096
+CHECKED_CHARACTERS = 1_024
 _TEXT_PER_CONTROL = 50  # ordinary characters that a text has at least for each control character
 _STRAY_CONTROLS = 3
 

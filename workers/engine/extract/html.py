@@ -4,7 +4,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from workers.engine.extract import parse_cost
 
-__all__ = ["LexborHTMLParser", "LexborNode", "TextReader", "attribute", "collapse", "parse"]
+__all__ = ["LexborHTMLParser", "LexborNode", "attribute", "collapse", "parse"]
 
 # More than all of a page: only texts inside each other, read again and again, are more.
 READ_CHARACTERS_MAX = 16_777_216
@@ -17,20 +17,6 @@ def parse(text: str) -> LexborHTMLParser:
     """Raises FetchFailed for markup that would take too long to parse. Not shared by threads."""
     parse_cost.check(text)
     return LexborHTMLParser(text, options=_OPTIONS)
-
-
-class TextReader:
-    """Reads texts of elements until they are too much in all; then it gives None."""
-
-    def __init__(self) -> None:
-        self._left = READ_CHARACTERS_MAX
-
-    def read(self, node: LexborNode) -> str | None:
-        if self._left <= 0:
-            return None
-        text = node.text()
-        self._left -= len(text)
-        return text
 
 
 def attribute(node: LexborNode, name: str) -> str:

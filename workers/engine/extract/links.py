@@ -11,7 +11,9 @@ from workers.engine.extract.html import LexborHTMLParser, LexborNode
 MAX_LINKS = 5_000
 MAX_REFUSED_LINKS = 100
 MAX_TEXT_CHARACTERS = 500
-MAX_LINKS_CHARACTERS = 4_194_304  # addresses, texts and rels of all links
+# A long base makes long addresses of short ones: so much may come of it in all.
+MAX_BASE_CHARACTERS = 2_097_152
+_LONG_TEXT_CHARACTERS = 4_096
 # Schemes that a reader of the markdown may be offered besides http and https.
 _HARMLESS = ("http:", "https:", "mailto:", "tel:")
 
@@ -47,6 +49,12 @@ class PageLinks(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool
 
 
+class _Room(msgspec.Struct, kw_only=True):
+    """What may still be read of long texts: links inside each other have the same ones."""
+
+    unread: int = html.READ_CHARACTERS_MAX
+
+
 def base_of(tree: LexborHTMLParser, url: Target, *, policy: AddressPolicy) -> Target:
     """The `<base href>` where it may be used, else the page's own address."""
     node = tree.css_first("base[href]")
@@ -68,8 +76,8 @@ def find(
 ) -> PageLinks:
     """All links of `a` and `area`; script addresses are taken out of the tree on the way."""
     found: dict[str, Link] = {}
-    left = MAX_LINKS_CHARACTERS
-    reader = html.TextReader()
+    room = _Room()
+    limit = min(limit, MAX_BASE_CHARACTERS // len(base.url))
     refused: dict[str, RefusedLink] = {}
     seen: set[str] = set()
     truncated = False
@@ -80,7 +88,7 @@ def find(
             _disarm(node, href)
             continue
         seen.add(href)
-        if len(found) >= limit or left <= 0:
+        if len(found) >= limit:
             truncated = True
             _disarm(node, href)
             continue
@@ -94,9 +102,7 @@ def find(
             _disarm(node, href)
         elif target.url not in found:
             rel = (attributes.get("rel") or "").lower()
-            link = Link(target=target, text=_text(node, reader), rel=rel)
-            left -= len(link.url) + len(link.text) + len(rel)
-            found[target.url] = link
+            found[target.url] = Link(target=target, text=_text(node, room), rel=rel)
     return PageLinks(
         links=tuple(found.values()), refused=tuple(refused.values()), truncated=truncated
     )
@@ -109,10 +115,14 @@ def _disarm(node: LexborNode, href: str) -> None:
             del node.attrs["href"]
 
 
-def _text(node: LexborNode, reader: html.TextReader) -> str:
-    whole = reader.read(node)
-    text = html.collapse(whole or "")
-    if not text and whole is not None:
+def _text(node: LexborNode, room: _Room) -> str:
+    if room.unread <= 0:
+        return ""
+    whole = node.text()
+    if len(whole) > _LONG_TEXT_CHARACTERS:
+        room.unread -= len(whole)
+    text = html.collapse(whole)
+    if not text:
         image = node.css_first("img[alt]")
         text = html.collapse(html.attribute(image, "alt")) if image is not None else ""
     return text[:MAX_TEXT_CHARACTERS]

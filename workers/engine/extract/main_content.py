@@ -40,12 +40,19 @@ def reduce(tree: LexborHTMLParser) -> LexborNode | None:
             forms.append(node)
         elif _is_dropped(node, tag):
             node.decompose()
-    reader = html.TextReader()
-    for node in forms:
-        text = reader.read(node)
-        if text is not None and len(text) < FORM_CHARACTERS:
-            node.decompose()
+    _drop_small(forms)
     return _content(tree)
+
+
+def _drop_small(forms: list[LexborNode]) -> None:
+    unread = html.READ_CHARACTERS_MAX
+    for node in forms:
+        characters = len(node.text())
+        unread -= characters
+        if characters < FORM_CHARACTERS:
+            node.decompose()
+        elif unread <= 0:
+            return
 
 
 def _is_dropped(node: LexborNode, tag: str) -> bool:

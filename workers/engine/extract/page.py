@@ -25,6 +25,9 @@ from workers.engine.extract.links import Link, RefusedLink
 FORMATS = frozenset({"markdown", "html", "raw_html", "text", "links", "metadata"})
 
 
+_HOLDER_CHARACTERS = 9  # of the shortest element with an address
+
+
 class ExtractOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`formats` is a subset of FORMATS; links and metadata are read in any case."""
 
@@ -66,7 +69,7 @@ def extract_page(
     size_limits.check(text, limit)
     if kind == "html":
         return _from_html(text, url, options, limit=limit)
-    return _from_text(text, kind, options.formats)
+    return _from_text(text, kind, options.formats, limit=limit)
 
 
 def _from_html(text: str, url: Target, options: ExtractOptions, *, limit: int) -> Extracted:
@@ -124,16 +127,17 @@ def _fragment(
     growth = limit // 2
     if "html" not in options.formats:
         fragment = node.html or ""
-        if fragment.count("<") * len(base.url) <= growth:
+        most = len(fragment) // _HOLDER_CHARACTERS
+        if most * len(base.url) <= growth or fragment.count("<") * len(base.url) <= growth:
             return fragment, base.url
     is_whole = rewriting.make_absolute(node, base, policy=options.policy, growth=growth)
     return node.html or "", base.url if is_whole else None
 
 
-def _from_text(text: str, kind: Kind, formats: frozenset[str]) -> Extracted:
+def _from_text(text: str, kind: Kind, formats: frozenset[str], *, limit: int) -> Extracted:
     is_code = kind in ("json", "xml")
     as_markdown = markdown.fenced(text, kind) if is_code else text
     return Extracted(
-        markdown=as_markdown if "markdown" in formats else None,
+        markdown=size_limits.check(as_markdown, limit) if "markdown" in formats else None,
         text=text if "text" in formats else None,
     )

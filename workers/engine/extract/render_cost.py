@@ -6,6 +6,7 @@ three are products of two things that a page chooses.
 """
 
 import re
+from collections import Counter
 from typing import Literal
 
 from workers.engine.extract import size_limits, table_cost
@@ -15,8 +16,10 @@ QUOTED_LINES_MAX = 50_000_000  # lines times the square of the quotes around the
 
 TableStyle = Literal["padded", "compact"]
 
-# A tag as the parser wrote it: names in lower case, values in double quotes.
-_TAG = re.compile(r"<(/?)([a-z][^\s/>]*+)(?:[^\">]++|\"[^\"]*+\")*+>")
+# A tag as the parser wrote it: names in lower case, values in double quotes. What has no end
+# reaches to the end of the text, so that each character is read once.
+_TAG = re.compile(r"<(/?)([a-z][^\s/>]*+)(?:[^\">]++|\"[^\"]*+(?:\"|\Z))*+(?:>|\Z)")
+_COUNTED = re.compile(r"<(blockquote|table|ul|ol|menu)[ >]")
 _VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input"]).union(
     ["link", "meta", "param", "source", "track", "wbr"]
 )
@@ -29,33 +32,40 @@ def choose_tables(fragment: str, *, limit: int) -> TableStyle:
     """How tables must be written for the markdown to stay near `limit` bytes.
 
     `fragment` is what a parser wrote. Raises FetchFailed (`limit_reached`, `too_large`) for
-    nesting and tables that no style makes small. A page of some hundred tags costs a count.
+    nesting and tables that no style makes small. An ordinary page costs one search.
     """
-    tags = fragment.count("<")
-    lines = tags + fragment.count("\n")
-    # No element is nested deeper than half of the tags.
-    if tags * len(fragment) > 2 * COPIED_BYTES_MAX or _may_indent(fragment, tags, lines, limit):
+    counts = Counter(_COUNTED.findall(fragment))
+    if _may_cost(fragment, counts, limit):
         _check_nesting(fragment, limit)
-    rows = fragment.count("<tr")
-    if rows * len(fragment) <= limit:
+    if not counts["table"] or not table_cost.may_exceed(fragment, limit):
         return "padded"
     cells = table_cost.measure(fragment)
     if cells.filled > limit:
         raise size_limits.too_large("The page's tables have too many empty cells.")
-    quotes = 1 + fragment.count("<blockquote")
-    is_wide = cells.padded > limit or cells.padded * quotes > COPIED_BYTES_MAX
+    is_wide = cells.padded > limit or cells.padded * counts["blockquote"] > COPIED_BYTES_MAX
     return "compact" if is_wide else "padded"
 
 
-def _may_indent(fragment: str, tags: int, lines: int, limit: int) -> bool:
-    if tags * lines * _MARK_CHARACTERS <= 2 * limit:
-        return False
-    quotes = fragment.count("<blockquote")
-    lists = fragment.count("<ul") + fragment.count("<ol") + fragment.count("<menu")
+def _may_cost(fragment: str, counts: Counter[str], limit: int) -> bool:
+    """Whether nesting might cost too much, as far as counting can tell."""
+    quotes = counts["blockquote"]
+    marks = quotes + counts["ul"] + counts["ol"] + counts["menu"]
+    most = len(fragment)
+    if most * marks <= limit and most * quotes * quotes <= QUOTED_LINES_MAX:
+        return _may_be_copied(fragment)
+    lines = fragment.count("<") + fragment.count("\n")
     return (
-        lines * (quotes + lists) * _MARK_CHARACTERS > limit
+        lines * marks * _MARK_CHARACTERS > limit
         or lines * quotes * quotes > QUOTED_LINES_MAX
+        or _may_be_copied(fragment)
     )
+
+
+def _may_be_copied(fragment: str) -> bool:
+    # No element is nested deeper than half of the tags, and a tag has 3 characters.
+    size = len(fragment)
+    most = size // 6 * size
+    return most > COPIED_BYTES_MAX and fragment.count("<") // 2 * size > COPIED_BYTES_MAX
 
 
 def _check_nesting(fragment: str, limit: int) -> None:

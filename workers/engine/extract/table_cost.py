@@ -4,16 +4,18 @@ import re
 
 import msgspec
 
-_TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th)(?=[\s>])((?:[^\">]++|\"[^\"]*+\")*+)>")
-_SPAN = re.compile(r"\s(col|row)span=\"\s*+([0-9]{1,6})")
+# What has no end reaches to the end of the text, so that each character is read once.
+_TABLE_TAG = re.compile(
+    r"<(/?)(table|tr|td|th)(?=[\s>])((?:[^\">]++|\"[^\"]*+(?:\"|\Z))*+)(?:>|\Z)"
+)
+_SPAN = re.compile(r"\s(col|row)span=\"[\s+]*+0*+([0-9]{1,6})")
 _COLSPAN_MAX = 1_000  # HTML, 4.9.11, as is the next
 _ROWSPAN_MAX = 65_534
 _EMPTY_CELL_CHARACTERS = 3
 
 
 class TableSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Characters of all tables: of their marks alone, and with each column as wide as its widest
-    cell's markup."""
+    """Characters of all tables: of their marks, and as padded to each column's widest cell."""
 
     filled: int
     padded: int
@@ -30,6 +32,7 @@ class _Table(msgspec.Struct, kw_only=True):
     ending: dict[int, int] = {}
     widths: list[int] = []
     widest: int = 0
+    written: int = 0
     has_spans: bool = False
     cell_at: int = -1
 
@@ -57,6 +60,7 @@ class _Table(msgspec.Struct, kw_only=True):
     def end_cell(self, at: int) -> None:
         if self.cell_at >= 0 and self.cells:
             width = at - self.cell_at
+            self.written += width
             self.widest = max(self.widest, width)
             self.widths[self.cells - 1] = max(self.widths[self.cells - 1], width)
         self.cell_at = -1
@@ -66,8 +70,19 @@ class _Table(msgspec.Struct, kw_only=True):
 
     def padded(self) -> int:
         # Cells that span rows shift the others to columns that are not followed here.
-        width = self.most_columns * self.widest if self.has_spans else sum(self.widths)
+        shifted = min(self.most_columns * self.widest, self.written)
+        width = shifted if self.has_spans else sum(self.widths)
         return (self.rows + 1) * width
+
+
+def may_exceed(fragment: str, limit: int) -> bool:
+    """Whether the tables might become larger than `limit`, as far as counting can tell."""
+    start = fragment.find("<table")
+    # Rows without a table are none; each column of a row takes a tag, or the name of a span.
+    end = fragment.rfind("</table")
+    rows = 2 + fragment.count("<tr", start, end)
+    spans = fragment.count("span=", start, end) * _COLSPAN_MAX * _EMPTY_CELL_CHARACTERS
+    return rows * (end - start + spans) > limit
 
 
 def measure(fragment: str) -> TableSizes:
