@@ -271,12 +271,11 @@ async def test_a_quote_binds_its_prices_and_its_ceiling(
         made = await quotes.make(tx, tenant.tenant_id, submission.request, agreed, resolve=False)
     request = msgspec.structs.replace(submission.request, quote_id=made.quote_id)
     submission = msgspec.structs.replace(submission, request=request)
+    other = msgspec.structs.replace(agreed, **change)
 
     with pytest.raises(Refusal, match="quote"):
         async with app.connection() as connection:
-            await metering.enqueue(
-                connection, submission, msgspec.structs.replace(agreed, **change)
-            )
+            await metering.enqueue(connection, submission, other)
 
 
 async def test_a_job_that_goes_on_is_no_orphan(system: Database) -> None:
