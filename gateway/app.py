@@ -91,10 +91,9 @@ class Parts:
             yield
         finally:
             stop.set()
-            listening.cancel()
-            _, late = await asyncio.wait([watching, listening], timeout=END_SECONDS)
-            for task in late:
-                task.cancel()
+            await loops.end(listening)
+            await asyncio.wait([watching], timeout=END_SECONDS)
+            await loops.end(watching)
             await self.bell.close()
             await self.signals.close()
             await self.system.close()

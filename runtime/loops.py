@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
+CANCEL_AGAIN_SECONDS = 1.0
 
 
 async def every(
@@ -45,6 +46,21 @@ async def repeat(call: Callable[[], Awaitable[T]], *, seconds: float, what: str)
             log.warning("call_repeated", what=what, pause_seconds=round(pause, 2))
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 # jitter is no secret
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+async def end(*tasks: "asyncio.Task[Any]") -> list[BaseException]:
+    """Cancels tasks until the last has ended; what they raised, their cancellation aside.
+
+    Again and again, because a client library may take a cancellation for a timeout of its own,
+    swallow it and go on: who waits for such a task after one `cancel()` waits for ever.
+    """
+    waiting = {task for task in tasks if not task.done()}
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=CANCEL_AGAIN_SECONDS)
+    raised = [task.exception() for task in tasks if not task.cancelled()]
+    return [error for error in raised if error is not None]
 
 
 async def wait(event: asyncio.Event, seconds: float) -> bool:

@@ -108,8 +108,7 @@ class PageSink:
         if self._timer is not None:
             self._timer.cancel()
         if self._flushing is not None:
-            self._flushing.cancel()
-            await asyncio.gather(self._flushing, return_exceptions=True)
+            await loops.end(self._flushing)
 
     def _set_timer(self) -> None:
         if self._waiting and self._timer is None:

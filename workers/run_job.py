@@ -11,7 +11,7 @@ from jobs import lifecycle, runs
 from jobs.records import JobError
 from jobs.runs import Run, Standing
 from jobs.vocabulary import CompletionReason
-from runtime import clock
+from runtime import clock, loops
 from runtime.database import Connection
 from runtime.errors import Unavailable
 from workers import crawl_parts, metrics
@@ -72,8 +72,7 @@ class JobRun:
             log.exception("run_failed")
             ended = await self._finish("internal_failure")
         finally:
-            beating.cancel()
-            await asyncio.gather(beating, return_exceptions=True)
+            await loops.end(beating)
         metrics.RUNS_ENDED.labels(ended).inc()
         log.info("run_ended", how=ended)
         return stands
@@ -103,10 +102,7 @@ class JobRun:
         try:
             await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stopping.cancel()
-            if not work.done():
-                work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
+            await loops.end(work, stopping)
         if work.cancelled():
             return False
         work.result()

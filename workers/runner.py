@@ -56,9 +56,7 @@ class Runner:
                 await loops.wait(self._ring, LOOK_SECONDS)
         finally:
             await self._shut_down()
-            listening.cancel()
-            stopping.cancel()
-            await asyncio.gather(listening, stopping, return_exceptions=True)
+            await loops.end(listening, stopping)
 
     def _has_room(self) -> bool:
         return len(self._running) < self._slots and clock.monotonic() >= self._paused_until
@@ -126,6 +124,4 @@ class Runner:
         if jobs:
             tasks = [task for _, task in jobs]
             _, late = await asyncio.wait(tasks, timeout=self._parts.settings.drain_seconds)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await loops.end(*late)

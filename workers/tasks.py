@@ -9,6 +9,7 @@ from arq.connections import ArqRedis
 from arq.worker import Worker, func
 
 from jobs import queue
+from runtime import loops
 from workers.runner import Runner
 
 log = structlog.get_logger()
@@ -28,12 +29,10 @@ async def serve(redis_url: str, runner: Runner, stop: asyncio.Event) -> None:
         serving = asyncio.create_task(worker.async_run())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        serving.cancel()
-        ended = await asyncio.gather(serving, return_exceptions=True)
+        raised = await loops.end(serving, stopping)
         await _close(worker, client)
         if not stop.is_set():
-            log.warning("arq_begun_again", error=str(ended[0]))
+            log.warning("arq_begun_again", errors=[str(error) for error in raised])
             await asyncio.sleep(RESTART_SECONDS)
 
 
@@ -58,7 +57,5 @@ def _worker(client: ArqRedis, runner: Runner) -> Worker:
 
 async def _close(worker: Worker, client: ArqRedis) -> None:
     """Not by arq's own close(), which asks the lost Redis first and uses what redis-py retired."""
-    for task in worker.tasks.values():
-        task.cancel()
-    await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
+    await loops.end(*worker.tasks.values())
     await client.aclose(close_connection_pool=True)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from arq.worker import Worker
 
 from jobs.queue import Bell
 from runtime.database import Database
@@ -168,3 +169,26 @@ async def until_heard(signals: Signals) -> None:
     async with asyncio.timeout(30):
         while not await signals.client.publish("pagetoll:bell", "nobody"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def test_a_worker_stops_when_arq_swallows_the_cancellation(
+    parts: Parts, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polled = asyncio.Event()
+    swallowed: list[bool] = []
+    polls = Worker._poll_iteration
+
+    async def swallowing(self: Worker) -> None:
+        polled.set()
+        try:
+            await asyncio.Event().wait() if not swallowed else await polls(self)
+        except asyncio.CancelledError:
+            if swallowed:
+                raise
+            swallowed.append(True)
+
+    monkeypatch.setattr(Worker, "_poll_iteration", swallowing)
+    async with serving(parts, signals, arq=True):
+        await polled.wait()
+
+    assert swallowed == [True]

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from runtime import loops
 from workers.engine.visit import PageTask, Visit
 
 
@@ -69,10 +70,7 @@ class Crawl:
                     fetcher.result()
             return self._finished
         finally:
-            for fetcher in fetching:
-                fetcher.cancel()
-            stopping.cancel()
-            await asyncio.gather(*fetching, stopping, return_exceptions=True)
+            await loops.end(*fetching, stopping)
 
     async def _until_done_or(
         self, stopping: "asyncio.Task[Any]", fetching: set["asyncio.Task[None]"]

@@ -10,7 +10,7 @@ from protego import Protego
 
 from jobs import urls
 from jobs.urls import Target
-from runtime import clock
+from runtime import clock, loops
 from workers.engine.fetch import Exchange, Fetcher
 from workers.engine.outcomes import FetchFailed
 
@@ -193,10 +193,7 @@ class RobotsCache:
 
     async def close(self) -> None:
         """Ends the requests that still run; call it before the fetcher is closed."""
-        running = list(self._loading.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await loops.end(*self._loading.values())
 
     async def _load(self, target: Target) -> RobotsRules:
         rules = await self._ask(target)
