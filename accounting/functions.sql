@@ -277,20 +277,10 @@ BEGIN
     balance := balance - expire_lots_v1(p_tenant);
     IF balance < amount THEN
         RETURN 'insufficient';
-    ELSIF EXISTS (
-        SELECT FROM hold_budget l JOIN budget b USING (tenant_id, budget_id)
-        JOIN budget_use u USING (tenant_id, budget_id, period_start)
-        WHERE l.tenant_id = p_tenant AND l.hold_id = p_job AND u.committed + amount > b.cap) THEN
+    ELSIF refusing_linked_budget_v1(p_tenant, p_job, amount) IS NOT NULL THEN
         RETURN 'over_budget';
     END IF;
-    UPDATE hold SET reserved = reserved + amount, top_ups = top_ups + 1
-    WHERE tenant_id = p_tenant AND hold_id = p_job;
-    PERFORM fund_hold_v1(p_tenant, p_job, amount, 'reserve:' || p_job || ':' || h.top_ups + 1);
-    UPDATE budget_use u SET committed = u.committed + amount FROM hold_budget l
-    WHERE l.tenant_id = p_tenant AND l.hold_id = p_job AND u.tenant_id = l.tenant_id
-      AND u.budget_id = l.budget_id AND u.period_start = l.period_start;
-    PERFORM tell_low_credits_v1(p_tenant);
-    PERFORM tell_low_budgets_v1(p_tenant, p_job);
+    PERFORM grow_hold_v1(p_tenant, p_job, amount);
     RETURN 'topped_up';
 END
 $$;
@@ -386,6 +376,26 @@ BEGIN
 END
 $$;
 
+-- A run ends its job by what it last saw. `unfinished` and nothing has changed where somebody has
+-- extended the job since, or has moved its deadline on: the run hands back, and another goes on.
+CREATE OR REPLACE FUNCTION finish_run_v1(
+    p_tenant uuid, p_job uuid, p_token bigint, p_reason text, p_error jsonb, p_extensions integer
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+BEGIN
+    PERFORM enter_tenant_v1(p_tenant);
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF j.finished_at IS NULL AND j.lease_token = p_token AND NOT j.cancel_requested
+       AND (CASE p_reason WHEN 'deadline' THEN j.deadline_at > now() + interval '5 s'
+                          WHEN 'internal_failure' THEN false
+                          ELSE j.extensions <> p_extensions END) THEN
+        RETURN 'unfinished';
+    END IF;
+    RETURN finish_job_v1(p_tenant, p_job, p_token, p_reason, p_error);
+END
+$$;
+
 -- Cancels: at once where no run is alive, else asks the run, and from here on charges are refused.
 CREATE OR REPLACE FUNCTION cancel_job_v1(p_tenant uuid, p_job uuid)
 RETURNS text LANGUAGE plpgsql AS $$
@@ -408,7 +418,8 @@ BEGIN
 END
 $$;
 
--- The guards that PostgreSQL alone decides: queue limit, deadlines, cancels whose run has died.
+-- The guards that PostgreSQL alone decides: queue limit, deadlines, cancels whose run has died,
+-- pauses of a week, jobs whose runs keep dying.
 -- A live run gets 10 s beyond its deadline for its last flush; rows are taken with SKIP LOCKED, so
 -- that every gateway may sweep at the same time.
 CREATE OR REPLACE FUNCTION sweep_overdue_v1(p_limit integer)
@@ -423,18 +434,26 @@ BEGIN
                AND (lease_owner IS NULL OR lease_until <= now()
                     OR deadline_at <= now() - interval '10 s'))
            OR (state = 'cancelling' AND (lease_owner IS NULL OR lease_until <= now()))
+           OR (state = 'paused' AND paused_at <= now() - interval '7 days')
+           OR (state = 'running' AND lease_owner IS NULL AND barren_deaths >= deaths_limit_v1())
         ORDER BY deadline_at LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
     LOOP
         tenant := j.tenant_id;
         job := j.job_id;
-        reason := CASE WHEN j.cancel_requested THEN 'cancelled' ELSE 'deadline' END;
+        reason := CASE WHEN j.cancel_requested OR j.state = 'paused' THEN 'cancelled'
+                       WHEN j.deadline_at > now() AND j.state = 'running' THEN 'internal_failure'
+                       ELSE 'deadline' END;
         fault := NULL;
         -- One job that cannot be ended must not keep the others from it.
         BEGIN
-            PERFORM finish_job_v1(j.tenant_id, j.job_id, NULL, reason, CASE WHEN j.state = 'queued'
-                THEN jsonb_build_object(
+            PERFORM finish_job_v1(j.tenant_id, j.job_id, NULL, reason, CASE
+                WHEN j.state = 'queued' THEN jsonb_build_object(
                     'reason', 'timeout', 'retryable', true,
-                    'message', 'job was not started within the 30-minute queue limit') END);
+                    'message', 'job was not started within the 30-minute queue limit')
+                WHEN reason = 'internal_failure' THEN jsonb_build_object(
+                    'reason', 'internal_error', 'retryable', true,
+                    'message', 'the job was given up: its last ' || j.barren_deaths
+                               || ' runs died without a page done') END);
         EXCEPTION WHEN OTHERS THEN
             fault := sqlerrm;
         END;

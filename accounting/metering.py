@@ -8,10 +8,10 @@ import msgspec
 
 from accounting import pricing
 from accounting.pricing import Terms
-from jobs import idempotency, requests
+from jobs import controls, idempotency, requests
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobError
-from jobs.requests import JobRequest
+from jobs.requests import Extension, JobRequest
 from jobs.runs import Lease
 from jobs.status import JobNotFound
 from jobs.vocabulary import CompletionReason
@@ -22,7 +22,7 @@ from runtime.errors import Refusal
 SQL = sql.beside(__file__)
 
 Settled = Literal["settled", "stale", "cancelled"]
-Finished = Literal["finished", "already", "stale"]
+Finished = Literal["finished", "already", "stale", "unfinished"]
 
 
 class Seed(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +41,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     request: JobRequest
     seeds: list[Seed]
     idempotency_key: str | None = None
+    parent_job_id: UUID | None = None
 
 
 class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +58,7 @@ class InsufficientCredits(Refusal):
     def __init__(self, *, required: int, available: int, page_price: int) -> None:
         super().__init__(
             "insufficient_credits",
-            f"This job reserves {required} credits and {available} are available.",
+            f"This reserves {required} credits and {available} are available.",
             required=required,
             available=available,
             max_affordable_pages=available // page_price if page_price else None,
@@ -97,17 +98,17 @@ async def enqueue(connection: Connection, submission: Submission, agreed: Terms)
         return Enqueued(job_id=row["found_job"], replayed=False, credits_reserved=credits)
     if row["outcome"] == "replayed":
         return Enqueued(job_id=row["found_job"], replayed=True, credits_reserved=0)
-    raise _refusal(row, credits, agreed)
+    if row["outcome"] == "insufficient":
+        raise InsufficientCredits(
+            required=credits,
+            available=row["available_credits"],
+            page_price=max(agreed.prices.values()),
+        )
+    raise _refusal(row)
 
 
-def _refusal(row: Row, credits: int, agreed: Terms) -> Refusal:
+def _refusal(row: Row) -> Refusal:
     match row["outcome"]:
-        case "insufficient":
-            return InsufficientCredits(
-                required=credits,
-                available=row["available_credits"],
-                page_price=max(agreed.prices.values()),
-            )
         case "over_budget":
             return OverBudget(row["refusal"])
         case "conflict":
@@ -121,7 +122,7 @@ def _refusal(row: Row, credits: int, agreed: Terms) -> Refusal:
         case "frozen":
             return Refusal(
                 "tenant_suspended",
-                "New jobs of this tenant wait until an operator has looked at its ledger.",
+                "Reservations of this tenant wait until an operator has looked at its ledger.",
             )
     return Refusal("tenant_suspended", "This tenant is suspended.")
 
@@ -166,17 +167,53 @@ async def finish(
     lease: Lease,
     reason: CompletionReason,
     error: JobError | None = None,
+    *,
+    extensions: int | None = None,
 ) -> Finished:
-    """Ends the job of a run: what is open is skipped, the hold closed, retention begun."""
-    answer: Finished = await connection.fetchval(
-        SQL.finish,
-        lease.tenant_id,
-        lease.job_id,
-        lease.token,
-        reason,
-        None if error is None else database.as_json(error),
-    )
+    """Ends the job of a run: what is open is skipped, the hold closed, retention begun.
+
+    `extensions` is how often the job had been extended when the run last looked: `unfinished` and
+    nothing has changed where it was extended since.
+    """
+    told = None if error is None else database.as_json(error)
+    whose = (lease.tenant_id, lease.job_id, lease.token, reason, told)
+    answer: Finished
+    if extensions is None:
+        answer = await connection.fetchval(SQL.finish, *whose)
+    else:
+        answer = await connection.fetchval(SQL.finish_run, *whose, extensions)
     return answer
+
+
+async def extend(connection: Connection, tenant_id: UUID, job_id: UUID, wanted: Extension) -> int:
+    """The further credits that are held for it; the same call again holds no more.
+
+    Raises JobNotFound, InvalidState, InsufficientCredits, OverBudget, or Refusal of a tenant that
+    may reserve nothing now; then nothing has changed.
+    """
+    row = await connection.fetchrow(
+        SQL.extend,
+        tenant_id,
+        job_id,
+        wanted.max_pages,
+        wanted.timeout_seconds,
+        wanted.max_credits,
+        pricing.TRANCHE_PAGES,
+    )
+    assert row is not None
+    if controls.checked(row["outcome"], "cannot be extended") == "extended":
+        return int(row["moved"])
+    if row["outcome"] == "insufficient":
+        raise InsufficientCredits(
+            required=row["refusal"]["required"], available=row["available_credits"], page_price=0
+        )
+    raise _refusal(row)
+
+
+async def resume_funded(connection: Connection, *, limit: int) -> list["Swept"]:
+    """Resumes jobs that waited for credits where there are some now."""
+    rows = await connection.fetch(SQL.resume_funded, limit, pricing.TRANCHE_PAGES)
+    return [msgspec.convert(dict(row), Swept) for row in rows]
 
 
 async def cancel(connection: Connection, tenant_id: UUID, job_id: UUID) -> str:
@@ -212,6 +249,7 @@ def _job_row(submission: Submission, agreed: Terms) -> dict[str, Any]:
     request = submission.request
     return {
         "job_id": submission.job_id,
+        "parent_job_id": submission.parent_job_id,
         "key_id": submission.key_id,
         "kind": requests.kind_of(request),
         "idempotency_key": submission.idempotency_key,
@@ -223,6 +261,8 @@ def _job_row(submission: Submission, agreed: Terms) -> dict[str, Any]:
         "prices": agreed.prices,
         "quote_id": request.quote_id,
         "max_pages": request.max_pages,
+        "max_credits": request.max_credits,
+        "priority": request.priority,
         "timeout_seconds": request.timeout_seconds,
     }
 

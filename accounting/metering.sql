@@ -11,6 +11,16 @@ SELECT settle_pages_v1(:tenant_id, :job_id, :token, :pages, :found, :facts);
 -- name: finish(tenant_id, job_id, token, reason, error)
 SELECT finish_job_v1(:tenant_id, :job_id, :token, :reason, :error);
 
+-- name: finish_run(tenant_id, job_id, token, reason, error, extensions)
+SELECT finish_run_v1(:tenant_id, :job_id, :token, :reason, :error, :extensions);
+
+-- name: extend(tenant_id, job_id, max_pages, timeout_seconds, max_credits, tranche_pages)
+SELECT outcome, moved, available_credits, refusal
+FROM extend_job_v1(:tenant_id, :job_id, :max_pages, :timeout_seconds, :max_credits, :tranche_pages);
+
+-- name: resume_funded(count, tranche_pages)
+SELECT tenant, job, fault FROM resume_funded_v1(:count, :tranche_pages);
+
 -- name: cancel(tenant_id, job_id)
 SELECT cancel_job_v1(:tenant_id, :job_id);
 

@@ -32,6 +32,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     retention_hours: Annotated[int, Meta(ge=0, le=720)]
     may_ignore_robots: bool = False
     unpaced_allowed_networks: bool = False
+    weight: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """How many slots this tenant gets for each that a tenant of weight 1 gets."""
+    pages_per_second: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    """Of all its jobs together; 0 is no limit."""
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):

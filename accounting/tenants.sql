@@ -25,18 +25,26 @@ RETURNING tenant_id, name, plan_id, status, created_at;
 -- name: plans()
 SELECT plan_id, submits_per_minute, status_per_minute, reads_per_minute, running_jobs, max_pages,
        max_timeout_seconds, host_interval_seconds, host_concurrency, retention_hours,
-       may_ignore_robots, unpaced_allowed_networks
+       may_ignore_robots, unpaced_allowed_networks, weight, pages_per_second
 FROM plan ORDER BY plan_id;
 
 -- name: plan_of(tenant_id)
 SELECT p.plan_id, p.submits_per_minute, p.status_per_minute, p.reads_per_minute, p.running_jobs,
        p.max_pages, p.max_timeout_seconds, p.host_interval_seconds, p.host_concurrency,
-       p.retention_hours, p.may_ignore_robots, p.unpaced_allowed_networks
+       p.retention_hours, p.may_ignore_robots, p.unpaced_allowed_networks, p.weight, p.pages_per_second
 FROM tenant t JOIN plan p USING (plan_id) WHERE t.tenant_id = :tenant_id;
 
 -- name: put_plan(plan)
-INSERT INTO plan SELECT * FROM jsonb_populate_record(
-    NULL::plan, :plan || jsonb_build_object('created_at', now()))
+-- By name, so that a column which newer code adds has its default.
+INSERT INTO plan (plan_id, submits_per_minute, status_per_minute, reads_per_minute, running_jobs,
+                  max_pages, max_timeout_seconds, host_interval_seconds, host_concurrency,
+                  retention_hours, may_ignore_robots, unpaced_allowed_networks, weight,
+                  pages_per_second)
+SELECT plan_id, submits_per_minute, status_per_minute, reads_per_minute, running_jobs,
+       max_pages, max_timeout_seconds, host_interval_seconds, host_concurrency,
+       retention_hours, may_ignore_robots, unpaced_allowed_networks, weight,
+       pages_per_second
+FROM jsonb_populate_record(NULL::plan, :plan)
 ON CONFLICT (plan_id) DO UPDATE SET
     submits_per_minute = excluded.submits_per_minute,
     status_per_minute = excluded.status_per_minute,
@@ -48,7 +56,9 @@ ON CONFLICT (plan_id) DO UPDATE SET
     host_concurrency = excluded.host_concurrency,
     retention_hours = excluded.retention_hours,
     may_ignore_robots = excluded.may_ignore_robots,
-    unpaced_allowed_networks = excluded.unpaced_allowed_networks;
+    unpaced_allowed_networks = excluded.unpaced_allowed_networks,
+    weight = excluded.weight,
+    pages_per_second = excluded.pages_per_second;
 
 -- name: named(name)
 SELECT tenant_id, name, plan_id, status, created_at FROM tenant WHERE name = :name

@@ -3,6 +3,7 @@
 import rich_click as click
 
 from cli import (
+    controls,
     corrections,
     crawl,
     credits,
@@ -29,6 +30,10 @@ COMMANDS = (
     jobs.jobs,
     jobs.status,
     results.results,
+    controls.pause,
+    controls.resume,
+    controls.extend,
+    controls.retry,
     jobs.cancel,
     credits.credits,
     corrections.refund,

@@ -1,4 +1,4 @@
-"""Makes settings.md, metrics.md, tree.md from the code: python -m docs.generate [--check]."""
+"""Makes the generated pages of docs/ from the code: python -m docs.generate [--check]."""
 
 import ast
 import inspect
@@ -17,6 +17,8 @@ import accounting.metrics
 import gateway.metrics
 import workers.metrics
 from docs.places import PLACES
+from jobs import lifecycle
+from jobs.vocabulary import FINAL_STATES
 from runtime import settings
 from runtime.settings import Settings
 
@@ -117,10 +119,24 @@ def tree_page() -> str:
     return text
 
 
+def states_page() -> str:
+    lines = ["stateDiagram-v2", "    [*] --> queued"]
+    for before, followers in lifecycle.FOLLOWERS.items():
+        lines += [f"    {before} --> {after}" for after in sorted(followers)]
+    lines += [f"    {final} --> [*]" for final in sorted(FINAL_STATES)]
+    diagram = "\n".join(lines)
+    return (
+        f"# The states of a job\n\n{WRITTEN_BY}\n"
+        "Drawn from `jobs/lifecycle.py`; PostgreSQL refuses every other change.\n\n"
+        f"```mermaid\n{diagram}\n```\n"
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "metrics.md": metrics_page,
     "tree.md": tree_page,
+    "states.md": states_page,
 }
 
 
@@ -191,8 +207,7 @@ def captions(package: str) -> Iterator[tuple[str, str]]:
     for file in sorted(folder.rglob("*.py")):
         if file.name != "__init__.py" or file.stat().st_size:
             yield file.relative_to(folder).as_posix(), caption(file)
-    functions = folder / "functions.sql"
-    if functions.exists():
+    for functions in sorted(folder.glob("*functions.sql")):
         yield functions.name, sql_caption(functions)
 
 

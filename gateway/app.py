@@ -20,8 +20,10 @@ from gateway.commands import Commands
 from gateway.exchanges import Exchanges
 from gateway.native import (
     admin,
+    admin_jobs,
     budgets,
     catalogue,
+    controls,
     corrections,
     credits,
     disputes,
@@ -108,6 +110,7 @@ def create_app(chosen: Settings) -> Litestar:
         route_handlers=[
             submissions.ROUTER,
             native_jobs.ROUTER,
+            controls.ROUTER,
             results.ROUTER,
             credits.ROUTER,
             keys.ROUTER,
@@ -124,6 +127,7 @@ def create_app(chosen: Settings) -> Litestar:
         "/admin/v1",
         route_handlers=[
             admin.ROUTER,
+            admin_jobs.ROUTER,
             catalogue.ROUTER,
             corrections.ROUTER,
             disputes.ADMIN_ROUTER,

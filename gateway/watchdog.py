@@ -28,7 +28,13 @@ class Watchdog:
 
         Raises Unavailable while PostgreSQL is away.
         """
-        for duty in (self.end_overdue, self.free_leases, self.ring_again, self.measure):
+        for duty in (
+            self.end_overdue,
+            self.free_leases,
+            self.resume_funded,
+            self.ring_again,
+            self.measure,
+        ):
             try:
                 await duty()
             except Unavailable:
@@ -64,6 +70,18 @@ class Watchdog:
             log.warning("lease_freed", tenant_id=str(tenant_id), job_id=str(job_id), owner=owner)
             await self._bell.ring(job_id)
         return len(freed)
+
+    async def resume_funded(self) -> int:
+        """Lets jobs that waited for credits go on where there are some."""
+        async with self._system.connection() as connection:
+            resumed = await metering.resume_funded(connection, limit=JOBS_A_TURN)
+        for one in resumed:
+            if one.fault is not None:
+                log.error("job_not_resumed", job_id=str(one.job), fault=one.fault)
+                continue
+            log.info("job_resumed", tenant_id=str(one.tenant), job_id=str(one.job))
+            await self._bell.ring(one.job)
+        return sum(one.fault is None for one in resumed)
 
     async def ring_again(self) -> int:
         """Rings for jobs that nobody has claimed for a while: a hint was lost, or all are busy."""

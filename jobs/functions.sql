@@ -22,11 +22,13 @@ DECLARE
 BEGIN
     INSERT INTO job (tenant_id, job_id, parent_job_id, key_id, kind, idempotency_key, request_hash,
                      request, tags, metadata, price_version, prices, quote_id, max_pages,
-                     timeout_seconds, queue_limit_at, deadline_at, admitted, queued)
+                     max_credits, priority, timeout_seconds, queue_limit_at, deadline_at,
+                     admitted, queued)
     VALUES (p_tenant, p_wanted.job_id, p_wanted.parent_job_id, p_wanted.key_id, p_wanted.kind,
             p_wanted.idempotency_key, p_wanted.request_hash, p_wanted.request, p_wanted.tags,
             p_wanted.metadata, p_wanted.price_version, p_wanted.prices, p_wanted.quote_id,
-            p_wanted.max_pages, p_wanted.timeout_seconds, now() + interval '30 min',
+            p_wanted.max_pages, p_wanted.max_credits, coalesce(p_wanted.priority, 50),
+            p_wanted.timeout_seconds, now() + interval '30 min',
             now() + interval '30 min' + make_interval(secs => p_wanted.timeout_seconds),
             seeds, seeds);
     INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source)
@@ -36,26 +38,18 @@ BEGIN
 END
 $$;
 
--- Takes the next job for a worker's free slot, fairly: the tenant with the fewest running jobs
--- first, then the oldest; a job whose run died goes before new ones. One claim at a time decides.
+-- Takes the next job for a worker's free slot. One claim at a time decides.
 CREATE OR REPLACE FUNCTION claim_job_v1(p_owner text, p_lease interval)
 RETURNS SETOF job LANGUAGE plpgsql AS $$
 DECLARE
     chosen job;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('pagetoll.dispatch'));
-    SELECT j.* INTO chosen FROM job j
-    JOIN tenant t ON t.tenant_id = j.tenant_id AND t.status = 'active'
-    JOIN plan p ON p.plan_id = t.plan_id
-    LEFT JOIN (SELECT r.tenant_id, count(*) AS jobs FROM job r
-               WHERE r.state IN ('running', 'pausing', 'cancelling') AND r.lease_owner IS NOT NULL
-               GROUP BY r.tenant_id) AS busy ON busy.tenant_id = j.tenant_id
-    WHERE ((j.state = 'queued' AND j.queue_limit_at > now())
-           OR (j.state = 'running' AND j.lease_owner IS NULL AND j.deadline_at > now()))
-      AND coalesce(busy.jobs, 0) < p.running_jobs
-    ORDER BY j.state = 'running' DESC, coalesce(busy.jobs, 0), j.created_at, j.job_id
-    LIMIT 1 FOR NO KEY UPDATE OF j SKIP LOCKED;
-    IF NOT FOUND THEN
+    SELECT * INTO chosen FROM next_handed_back_v1();
+    IF chosen.job_id IS NULL THEN
+        SELECT * INTO chosen FROM next_in_line_v1();
+    END IF;
+    IF chosen.job_id IS NULL THEN
         RETURN;
     END IF;
     UPDATE hold SET fence = chosen.lease_token + 1
@@ -63,11 +57,77 @@ BEGIN
     RETURN QUERY UPDATE job SET
         state = 'running', phase = 'crawling', lease_token = lease_token + 1, lease_owner = p_owner,
         lease_until = now() + p_lease, started_at = coalesce(started_at, now()),
-        deadline_at = CASE WHEN started_at IS NULL
-            THEN least(deadline_at, now() + make_interval(secs => timeout_seconds))
+        deadline_at = CASE WHEN state = 'queued'
+            THEN least(deadline_at,
+                       now() + make_interval(secs => coalesce(seconds_left, timeout_seconds)))
             ELSE deadline_at END,
-        updated_at = now()
+        seconds_left = NULL, updated_at = now()
     WHERE tenant_id = chosen.tenant_id AND job_id = chosen.job_id RETURNING *;
+END
+$$;
+
+-- Tenants that may start a job now, with the slots each has: a slot is the lease of a running job.
+CREATE OR REPLACE FUNCTION free_tenants_v1()
+RETURNS TABLE (tenant_id uuid, weight integer, slots bigint) LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE waiting AS (
+        (SELECT j.tenant_id FROM job j WHERE j.state = 'queued' ORDER BY j.tenant_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.tenant_id FROM job j WHERE j.state = 'queued' AND j.tenant_id > w.tenant_id
+                ORDER BY j.tenant_id LIMIT 1)
+        FROM waiting w WHERE w.tenant_id IS NOT NULL
+    ), handed_back AS (
+        SELECT DISTINCT j.tenant_id FROM job j WHERE j.state = 'running' AND j.lease_owner IS NULL
+    ), busy AS (
+        SELECT j.tenant_id, count(*) AS slots FROM job j WHERE j.lease_owner IS NOT NULL
+        GROUP BY j.tenant_id
+    )
+    SELECT t.tenant_id, p.weight, coalesce(busy.slots, 0)
+    FROM (SELECT w.tenant_id FROM waiting w UNION SELECT h.tenant_id FROM handed_back h) AS wants
+    JOIN tenant t ON t.tenant_id = wants.tenant_id AND t.status = 'active'
+    JOIN plan p ON p.plan_id = t.plan_id
+    LEFT JOIN busy ON busy.tenant_id = t.tenant_id
+    WHERE coalesce(busy.slots, 0) < p.running_jobs
+$$;
+
+-- So many runs in a row may die without a page settled; then the job is given up.
+CREATE OR REPLACE FUNCTION deaths_limit_v1() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 10';
+
+-- A job whose run died or was handed back goes on before new ones start.
+CREATE OR REPLACE FUNCTION next_handed_back_v1() RETURNS SETOF job LANGUAGE sql AS $$
+    SELECT j.* FROM job j
+    WHERE j.state = 'running' AND j.lease_owner IS NULL AND j.deadline_at > now()
+      AND j.barren_deaths < deaths_limit_v1()
+      AND j.tenant_id IN (SELECT f.tenant_id FROM free_tenants_v1() f)
+    ORDER BY j.created_at, j.job_id LIMIT 1 FOR NO KEY UPDATE OF j SKIP LOCKED
+$$;
+
+-- The next of those that wait: the tenant with the fewest slots for its weight; of equals the one
+-- that is furthest behind in the rotation; of its jobs the one with the highest priority, then the
+-- oldest. Stride scheduling (Waldspurger and Weihl, 1995): who comes back from a pause starts where
+-- the others are, and gains nothing by having been away.
+CREATE OR REPLACE FUNCTION next_in_line_v1() RETURNS SETOF job LANGUAGE plpgsql AS $$
+DECLARE
+    line record;
+    chosen job;
+BEGIN
+    FOR line IN
+        SELECT f.tenant_id, f.weight, greatest(coalesce(d.pass, 0), c.pass) AS pass
+        FROM free_tenants_v1() f CROSS JOIN dispatch_clock c
+        LEFT JOIN dispatch d ON d.tenant_id = f.tenant_id
+        ORDER BY f.slots::double precision / f.weight, 3, f.tenant_id
+    LOOP
+        SELECT * INTO chosen FROM job j
+        WHERE j.tenant_id = line.tenant_id AND j.state = 'queued' AND j.queue_limit_at > now()
+        ORDER BY j.priority DESC, j.created_at, j.job_id
+        LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        UPDATE dispatch_clock SET pass = line.pass WHERE pass < line.pass;
+        INSERT INTO dispatch AS d (tenant_id, pass)
+        VALUES (line.tenant_id, line.pass + 1.0 / line.weight)
+        ON CONFLICT (tenant_id) DO UPDATE SET pass = excluded.pass, started = d.started + 1;
+        RETURN NEXT chosen;
+        RETURN;
+    END LOOP;
 END
 $$;
 
@@ -83,11 +143,17 @@ $$;
 -- A run gives its job back: what it had in flight is queued again.
 CREATE OR REPLACE FUNCTION hand_back_v1(p_tenant uuid, p_job uuid, p_token bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    standing text;
 BEGIN
-    PERFORM 1 FROM job WHERE tenant_id = p_tenant AND job_id = p_job AND lease_token = p_token
-        AND lease_owner IS NOT NULL FOR NO KEY UPDATE;
+    SELECT state INTO standing FROM job
+    WHERE tenant_id = p_tenant AND job_id = p_job AND lease_token = p_token
+      AND lease_owner IS NOT NULL FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN false;
+    ELSIF standing = 'pausing' THEN
+        PERFORM rest_job_v1(p_tenant, p_job, 'requested');
+        RETURN true;
     END IF;
     PERFORM requeue_pages_v1(p_tenant, p_job);
     UPDATE job SET lease_token = lease_token + 1, lease_owner = NULL, lease_until = NULL,
@@ -116,6 +182,7 @@ CREATE OR REPLACE FUNCTION free_leases_v1(p_limit integer)
 RETURNS TABLE (tenant uuid, job uuid, owner text) LANGUAGE plpgsql AS $$
 DECLARE
     dead job;
+    settled integer;
 BEGIN
     FOR dead IN
         SELECT * FROM job WHERE state IN ('running', 'pausing') AND lease_until <= now()
@@ -124,11 +191,17 @@ BEGIN
         tenant := dead.tenant_id;
         job := dead.job_id;
         owner := dead.lease_owner;
+        settled := dead.succeeded + dead.failed + dead.skipped;
         PERFORM fail_poison_page_v1(dead);
         PERFORM requeue_pages_v1(dead.tenant_id, dead.job_id);
         UPDATE job AS j SET lease_token = j.lease_token + 1, lease_owner = NULL, lease_until = NULL,
-                            deaths = j.deaths + 1, rung_at = NULL, updated_at = now()
+            deaths = j.deaths + 1, settled_at_death = settled, rung_at = NULL, updated_at = now(),
+            barren_deaths = CASE WHEN settled > j.settled_at_death THEN 1
+                                 ELSE j.barren_deaths + 1 END
         WHERE j.tenant_id = dead.tenant_id AND j.job_id = dead.job_id;
+        IF dead.state = 'pausing' THEN
+            PERFORM rest_job_v1(dead.tenant_id, dead.job_id, 'requested');
+        END IF;
         RETURN NEXT;
     END LOOP;
 END
@@ -282,8 +355,10 @@ BEGIN
         SELECT *, row_number() OVER (ORDER BY place) AS nth FROM fresh
         WHERE excluded IS NOT NULL OR rank > j.max_pages - j.admitted
     ), listed AS (
-        INSERT INTO excluded_url (tenant_id, job_id, url_key, url, reason, depth, found_on)
-        SELECT p_tenant, p_job, key, url, coalesce(excluded, 'limit_reached'), depth, found_on
+        INSERT INTO excluded_url (tenant_id, job_id, url_key, url, reason, depth, found_on, source,
+                                  over_page_limit)
+        SELECT p_tenant, p_job, key, url, coalesce(excluded, 'limit_reached'), depth, found_on,
+               source, excluded IS NULL
         FROM refused WHERE nth <= 20::bigint * j.max_pages - j.excluded_listed
         RETURNING 1
     )
@@ -338,7 +413,8 @@ RETURNS void LANGUAGE sql AS $$
                      ELSE coalesce(p_error, default_error_v1(p_reason)) END,
         phase = 'done', cancel_requested = cancel_requested OR p_reason = 'cancelled',
         finished_at = now(), updated_at = now(), expires_at = now() + retention_v1(tenant_id),
-        lease_owner = NULL, lease_until = NULL, lease_token = lease_token + 1
+        lease_owner = NULL, lease_until = NULL, lease_token = lease_token + 1,
+        paused_at = NULL, pause_reason = NULL, seconds_left = NULL
     WHERE tenant_id = p_tenant AND job_id = p_job
 $$;
 

@@ -3,9 +3,10 @@
 from jobs.vocabulary import FINAL_STATES, CompletionReason, State
 
 FOLLOWERS: dict[State, frozenset[State]] = {
-    "queued": frozenset({"running", "failed", "cancelled"}),
-    "running": frozenset({"pausing", "cancelling", "succeeded", "failed", "cancelled"}),
-    "pausing": frozenset({"paused", "cancelling", "succeeded", "failed", "cancelled"}),
+    # A job that was paused has results, and may meet its queue limit with them.
+    "queued": frozenset({"running", "paused", "succeeded", "failed", "cancelled"}),
+    "running": frozenset({"pausing", "paused", "cancelling", "succeeded", "failed", "cancelled"}),
+    "pausing": frozenset({"running", "paused", "cancelling", "succeeded", "failed", "cancelled"}),
     "paused": frozenset({"queued", "cancelled"}),
     "cancelling": frozenset({"cancelled"}),
     "succeeded": frozenset(),

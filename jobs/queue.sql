@@ -13,6 +13,7 @@ RETURNING job.job_id;
 -- name: waiting()
 SELECT count(*) FILTER (WHERE state = 'queued') AS queued,
        count(*) FILTER (WHERE state IN ('running', 'pausing', 'cancelling')) AS running,
-       coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'queued')), 0)
+       coalesce(extract(epoch FROM now() - (min(queue_limit_at) FILTER (WHERE state = 'queued')
+                                             - interval '30 min')), 0)
            ::double precision AS oldest_seconds
 FROM job WHERE state NOT IN ('succeeded', 'failed', 'cancelled');

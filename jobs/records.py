@@ -7,7 +7,16 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from jobs.vocabulary import CompletionReason, Kind, PageStatus, Phase, Reason, State, WarningCode
+from jobs.vocabulary import (
+    CompletionReason,
+    Kind,
+    PageStatus,
+    PauseReason,
+    Phase,
+    Reason,
+    State,
+    WarningCode,
+)
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +91,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     price_version: int
     prices: dict[str, int]
     parent_job_id: UUID | None = None
+    priority: int = 50
+    timeout_seconds: int
+    paused_at: datetime | None = None
+    pause_reason: PauseReason | None = None
+    seconds_left: float | None = None
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

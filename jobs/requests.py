@@ -57,6 +57,8 @@ class CrawlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     quote_id: UUID | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
     max_concurrency: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    priority: Annotated[int, Meta(ge=0, le=100)] = 50
+    when_out_of_credits: Literal["end", "pause"] = "end"
     tags: Annotated[list[Tag], Meta(max_length=20)] = []
     metadata: Annotated[dict[Tag, MetadataText], Meta(max_length=50)] = {}
 
@@ -64,6 +66,15 @@ class CrawlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 JobRequest: TypeAlias = CrawlRequest
 
 KIND_OF: dict[type[JobRequest], Kind] = {CrawlRequest: "crawl"}
+REQUEST_OF: dict[str, type[JobRequest]] = {kind: made for made, kind in KIND_OF.items()}
+
+
+class Extension(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """New limits of a job, in whole: what is lower than now, or not sent, stays as it is."""
+
+    max_pages: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    timeout_seconds: Annotated[int, Meta(ge=1, le=86_400)] | None = None
+    max_credits: Annotated[int, Meta(ge=1, le=1_000_000_000_000)] | None = None
 
 
 class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,14 +6,12 @@ from uuid import UUID
 
 import msgspec
 
-from jobs.requests import CrawlRequest, JobRequest
+from jobs.requests import REQUEST_OF, JobRequest
 from jobs.vocabulary import Kind, Reason, State
 from runtime import sql
 from runtime.database import Connection, Row
 
 SQL = sql.beside(__file__)
-
-REQUEST_OF: dict[str, type[JobRequest]] = {"crawl": CrawlRequest}
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +32,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     max_pages: int
     seconds_left: float
     waited_seconds: float
+    extensions: int
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +62,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     page_limit_met: bool
     round_limit_met: bool
     outstanding: int
+    may_grow: bool
+    extensions: int
     first_reason: Reason | None
     first_detail: str | None
     first_url: str | None
@@ -134,7 +135,7 @@ async def standing(connection: Connection, lease: Lease) -> Standing:
 
 def _run(row: Row) -> Run:
     values: dict[str, Any] = {
-        name: row[name] for name in ("kind", "prices", "max_pages", "seconds_left")
+        name: row[name] for name in ("kind", "prices", "max_pages", "seconds_left", "extensions")
     }
     return Run(
         lease=Lease(tenant_id=row["tenant_id"], job_id=row["job_id"], token=row["lease_token"]),

@@ -1,5 +1,5 @@
 -- name: claim_job(owner, lease)
-SELECT tenant_id, job_id, kind, key_id, request, prices, max_pages, lease_token,
+SELECT tenant_id, job_id, kind, key_id, request, prices, max_pages, lease_token, extensions,
        extract(epoch FROM deadline_at - clock_timestamp())::double precision AS seconds_left,
        queued + in_flight + succeeded + failed + skipped AS admitted,
        extract(epoch FROM started_at - created_at)::double precision AS waited_seconds
@@ -34,7 +34,8 @@ SELECT EXISTS (SELECT FROM excluded_url WHERE tenant_id = :tenant_id AND job_id 
 
 -- name: standing(tenant_id, job_id)
 SELECT j.state, j.queued, j.in_flight, j.succeeded, j.page_limit_met, j.round_limit_met,
-       h.reserved - h.charged - h.released AS outstanding, p.reason AS first_reason,
+       h.reserved - h.charged - h.released AS outstanding,
+       h.reserved < h.ceiling AS may_grow, j.extensions, p.reason AS first_reason,
        p.detail AS first_detail, p.url AS first_url, p.http_status AS first_status
 FROM job j
 JOIN hold h ON h.tenant_id = j.tenant_id AND h.hold_id = j.job_id

@@ -2,7 +2,7 @@
 
 from runtime.database import Connection
 
-SCHEMA_REVISION = "0008"
+SCHEMA_REVISION = "0009"
 
 
 async def is_current(connection: Connection) -> bool:

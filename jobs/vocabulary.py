@@ -18,6 +18,7 @@ CompletionReason = Literal[
     "upstream_failure",
     "internal_failure",
 ]
+PauseReason = Literal["requested", "budget"]
 PageState = Literal["queued", "in_flight", "succeeded", "failed", "skipped"]
 PageStatus = Literal["succeeded", "failed", "skipped"]
 PageOutcomeWord = Literal["page", "page_unchanged", "pdf_page", "browser_page"]

@@ -9,7 +9,7 @@ import jobs
 from runtime.database import Connection
 
 FILES = (
-    Path(jobs.__file__).parent / "functions.sql",
+    *sorted(Path(jobs.__file__).parent.glob("*functions.sql")),
     *sorted(Path(accounting.__file__).parent.glob("*functions.sql")),
 )
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('pagetoll.functions'))"

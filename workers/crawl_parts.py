@@ -12,10 +12,11 @@ from jobs.requests import JobRequest
 from jobs.runs import Run
 from jobs.scope import Scope
 from jobs.urls import Target
-from workers.engine import discovery, sitemap
+from workers.engine import discovery, politeness, sitemap
 from workers.engine.crawl import Crawl
 from workers.engine.discovery import Discovery, Origin
 from workers.engine.politeness import HostPace, Pacing
+from workers.engine.robots import RobotsCache
 from workers.engine.sitemap import SitemapLimits
 from workers.engine.visit import Visitor, VisitParts
 from workers.job_frontier import JobFrontier
@@ -49,17 +50,7 @@ async def assemble(
         known = await runs.known_keys(connection, run.lease)
         known_content = await runs.known_content(connection, run.lease)
     found = Discovery(request, _scope(request, start), robots, known=known, warn=sink.tell)
-    pace = HostPace(
-        interval_seconds=plan.host_interval_seconds,
-        concurrency=plan.host_concurrency,
-    )
-    pacing = Pacing(
-        parts.gate,
-        pace,
-        robots,
-        delay_seconds=request.delay_seconds,
-        is_unpaced=lambda target: is_unpaced(parts, plan, target),
-    )
+    pacing = _pacing(parts, run, plan, robots)
     frontier = JobFrontier(
         parts.database,
         run,
@@ -109,6 +100,21 @@ async def read_sitemaps(parts: Parts, run: Run, made: RunParts) -> None:
         made.discovery.warn_once("discovery_truncated", "the sitemaps name more than is followed")
     found = await made.discovery.new_among(findings.targets, Origin(source="sitemap", depth=0))
     await made.sink.settle_found(found, Facts(phase="crawling"))
+
+
+def _pacing(parts: Parts, run: Run, plan: Plan, robots: RobotsCache | None) -> Pacing:
+    pace = HostPace(
+        interval_seconds=plan.host_interval_seconds,
+        concurrency=plan.host_concurrency,
+    )
+    return Pacing(
+        parts.gate,
+        pace,
+        robots,
+        delay_seconds=run.request.delay_seconds,
+        is_unpaced=lambda target: is_unpaced(parts, plan, target),
+        share=politeness.share_of(str(run.lease.tenant_id), pages_per_second=plan.pages_per_second),
+    )
 
 
 def _scope(request: JobRequest, start: Target) -> Scope:

@@ -28,17 +28,18 @@ class Heartbeat:
         self._lease_seconds = lease_seconds
         self._trusted_until = clock.monotonic() + lease_seconds
         self._nudge = asyncio.Event()
+        self._deadline: asyncio.TimerHandle | None = None
 
     def look_now(self) -> None:
         """Somebody has asked something of the job: beat at once."""
         self._nudge.set()
 
     async def beat(self, deadline_in_seconds: float) -> None:
-        """Beats until the run stops; ends itself when the lease is lost."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.call_later(max(0.0, deadline_in_seconds), self._stop.set, "deadline")
+        """Beats until it is ended with its run; ends itself when the run is cut off."""
+        self._set_deadline(deadline_in_seconds)
         try:
-            while not self._stop.event.is_set():
+            # A run that pauses needs its lease until its pages in flight have finished.
+            while not self._stop.cut.is_set():
                 await loops.wait(self._nudge, self._lease_seconds / BEATS_A_LEASE)
                 self._nudge.clear()
                 try:
@@ -47,7 +48,15 @@ class Heartbeat:
                     # A run whose heart stops silently would lose its lease without knowing.
                     log.exception("heartbeat_failed")
         finally:
-            deadline.cancel()
+            if self._deadline is not None:
+                self._deadline.cancel()
+
+    def _set_deadline(self, seconds: float) -> None:
+        """The deadline moves when a job is extended."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(max(0.0, seconds), self._stop.set, "deadline")
 
     async def _beat_once(self) -> None:
         asked_at = clock.monotonic()
@@ -69,5 +78,7 @@ class Heartbeat:
             self._stop.set("lease_lost")
         elif renewal.job_state == "cancelling":
             self._stop.set("cancelled")
-        elif renewal.seconds_left <= 0:
-            self._stop.set("deadline")
+        else:
+            self._set_deadline(renewal.seconds_left)
+            if renewal.job_state == "pausing":
+                self._stop.set("paused")

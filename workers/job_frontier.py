@@ -33,14 +33,15 @@ class JobFrontier:
         return tasks
 
     async def _top_up(self) -> bool:
-        """Whether the hold has grown; once it was refused for good it is not asked for again."""
+        """Whether the hold has grown; refused for want of credits it is not asked for again."""
         standing = await self._repeat(lambda c: runs.standing(c, self._lease))
         price = max(self._run.prices.values())
         if not standing.queued or standing.outstanding >= (standing.in_flight + 1) * price:
             return False
         answer = await self._repeat(lambda c: metering.top_up(c, self._lease, self._run.prices))
-        self._may_top_up = answer == "topped_up"
-        return self._may_top_up
+        # The ceiling is raised when the job is extended.
+        self._may_top_up = answer in {"topped_up", "at_ceiling"}
+        return answer == "topped_up"
 
     async def _repeat(self, call: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._database.repeat(call, seconds=self._patience_seconds)

@@ -10,8 +10,7 @@ from accounting import quotes, tenants
 from accounting.quotes import Probe, ProbeOrder, Span
 from accounting.tenants import Plan
 from jobs import scope, urls
-from jobs.requests import CrawlRequest
-from jobs.runs import REQUEST_OF
+from jobs.requests import REQUEST_OF, CrawlRequest
 from jobs.scope import Scope
 from jobs.urls import Target
 from runtime import clock, loops

@@ -7,7 +7,8 @@ from typing import TypeVar
 import structlog
 
 from accounting import metering, tenants
-from jobs import lifecycle, runs
+from jobs import controls, lifecycle, retries, runs
+from jobs.controls import PauseEnd
 from jobs.records import JobError
 from jobs.runs import Run, Standing
 from jobs.vocabulary import CompletionReason
@@ -25,7 +26,6 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 SHUTDOWN_GRACE_SECONDS = 5.0
-RETRYABLE = frozenset({"timeout", "upstream_error", "rate_limited", "internal_error"})
 
 
 class JobRun:
@@ -84,7 +84,7 @@ class JobRun:
             reading = asyncio.create_task(crawl_parts.read_sitemaps(self._parts, self._run, made))
             if not await self._or_stopped(reading):
                 return await self._end_stopped(sink)
-            exhausted = await made.crawl.run(self._grace_seconds)
+            exhausted = await made.crawl.run(self._grace_seconds, cut=self._stop.cut)
             if not exhausted:
                 return await self._end_stopped(sink)
             return await self._end_exhausted(made)
@@ -109,7 +109,13 @@ class JobRun:
         return True
 
     def _grace_seconds(self) -> float:
-        return SHUTDOWN_GRACE_SECONDS if self._stop.reason == "shutdown" else 0.0
+        match self._stop.reason:
+            case "shutdown":
+                return SHUTDOWN_GRACE_SECONDS
+            case "paused":
+                # No page that is being fetched takes longer.
+                return float(self._run.request.page_timeout_seconds)
+        return 0.0
 
     async def _end_stopped(self, sink: PageSink) -> str:
         match self._stop.reason:
@@ -119,6 +125,9 @@ class JobRun:
             case "shutdown":
                 await sink.settle()
                 return await self._hand_back()
+            case "paused":
+                await sink.settle()
+                return await self._end_pause(lambda c: controls.end_pause(c, self._run.lease))
             case _:
                 return await self._end_lost()
 
@@ -144,19 +153,46 @@ class JobRun:
             round_limit_met=standing.round_limit_met,
         )
         error = start_error(standing) if reason == "upstream_failure" else None
-        return await self._finish(reason, error)
+        return await self._finish(reason, error, extensions=standing.extensions)
 
     async def _end_with_open_pages(self, standing: Standing) -> str:
         """URLs are queued and none may be claimed: the money is spoken for, or the time is up."""
+        extensions = standing.extensions
         if standing.outstanding < max(self._run.prices.values()):
-            return await self._finish("budget")
+            if standing.may_grow and self._run.request.when_out_of_credits == "pause":
+                return await self._end_pause(
+                    lambda c: controls.pause_for_budget(c, self._run.lease, extensions=extensions)
+                )
+            return await self._finish("budget", extensions=extensions)
         if self._stop.reason == "deadline":
             return await self._finish("deadline")
         # Claimed by a call whose answer was lost: another run takes them from the start.
         return await self._hand_back()
 
-    async def _finish(self, reason: CompletionReason, error: JobError | None = None) -> str:
-        answer = await self._repeat(lambda c: metering.finish(c, self._run.lease, reason, error))
+    async def _end_pause(self, call: Callable[[Connection], Awaitable[PauseEnd]]) -> str:
+        answer = await self._repeat(call)
+        if answer == "cancelled":
+            return await self._finish("cancelled")
+        if answer == "unfinished":
+            return await self._hand_back()
+        if answer == "stale":
+            metrics.LEASES_LOST.inc()
+            return "lease_lost"
+        return answer
+
+    async def _finish(
+        self,
+        reason: CompletionReason,
+        error: JobError | None = None,
+        *,
+        extensions: int | None = None,
+    ) -> str:
+        seen = self._run.extensions if extensions is None else extensions
+        answer = await self._repeat(
+            lambda c: metering.finish(c, self._run.lease, reason, error, extensions=seen)
+        )
+        if answer == "unfinished":
+            return await self._hand_back()
         if self._sink is not None and answer == "finished":
             metrics.SETTLEMENT_SECONDS.observe(clock.monotonic() - self._sink.settled_at)
         return reason if answer != "stale" else "lease_lost"
@@ -189,5 +225,5 @@ def start_error(standing: Standing) -> JobError:
     return JobError(
         reason=reason,
         message=f"the start URL gave no page: {reason}{detail}{status}",
-        retryable=reason in RETRYABLE,
+        retryable=reason in retries.RETRYABLE,
     )

@@ -3,17 +3,23 @@
 import asyncio
 from typing import Literal
 
-StopReason = Literal["cancelled", "deadline", "lease_lost", "shutdown"]
+StopReason = Literal["paused", "cancelled", "deadline", "lease_lost", "shutdown"]
 
 
 class StopSignal:
-    """Set once, by the first who has a reason; whoever runs waits for `event`."""
+    """Set by the first who has a reason; whoever runs waits for `event`.
+
+    A pause lets pages in flight finish; whoever has a harder reason meanwhile sets `cut` as well.
+    """
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
+        self.cut = asyncio.Event()
         self.reason: StopReason | None = None
 
     def set(self, reason: StopReason) -> None:
-        if self.reason is None:
+        if self.reason is None or (self.reason == "paused" and reason != "paused"):
             self.reason = reason
             self.event.set()
+            if reason not in {"paused", "shutdown"}:
+                self.cut.set()

@@ -23,7 +23,13 @@ FRACTIONS = """
 SELECT table_name || '.' || column_name AS name FROM information_schema.columns
 WHERE table_schema = 'public' AND data_type IN ('numeric', 'real', 'double precision', 'money')
 """
-NOT_CREDITS = {"plan.host_interval_seconds"}
+NOT_CREDITS = {
+    "plan.host_interval_seconds",
+    "job.seconds_left",
+    "job_status.seconds_left",
+    "dispatch.pass",
+    "dispatch_clock.pass",
+}
 
 
 async def a_run(app: Database, system: Database, *, links: int = 0, **fields):

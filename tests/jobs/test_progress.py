@@ -17,6 +17,7 @@ def a_job(*, done: int, left: int, seconds: float, started: bool = True) -> Job:
         job_id=ids.new_id(),
         kind="crawl",
         url="https://example.com/",
+        timeout_seconds=300,
         max_pages=10,
         price_version=1,
         prices={"page": 1},

@@ -64,6 +64,16 @@ async def test_final_states_are_final_in_the_database(system: Database) -> None:
     assert set(WORD.findall(rule)) == FINAL_STATES
 
 
+PATHS: dict[State, tuple[State, ...]] = {
+    "queued": (),
+    "running": ("running",),
+    "pausing": ("running", "pausing"),
+    "paused": ("paused",),
+    "cancelling": ("running", "cancelling"),
+}
+"""How a job comes to each state."""
+
+
 @pytest.mark.parametrize(
     ("before", "live"),
     [(state, False) for state in sorted(set(get_args(State)) - FINAL_STATES)]
@@ -75,14 +85,16 @@ async def test_a_cancel_goes_where_the_table_of_states_permits(
     tenant = await builders.a_tenant(system, credits=100)
     job_id = await builders.a_job(system, tenant.tenant_id)
     async with system.connection() as connection:
-        await connection.execute(
-            "UPDATE job SET state = $3, lease_owner = $4, lease_until = now() + interval '1 hour'"
-            " WHERE tenant_id = $1 AND job_id = $2",
-            tenant.tenant_id,
-            job_id,
-            before,
-            "run" if live else None,
-        )
+        for state in PATHS[before]:
+            await connection.execute(
+                "UPDATE job SET state = $2, lease_owner = $3,"
+                " lease_until = now() + interval '1 hour',"
+                " paused_at = CASE $2 WHEN 'paused' THEN now() END,"
+                " pause_reason = CASE $2 WHEN 'paused' THEN 'requested' END WHERE job_id = $1",
+                job_id,
+                state,
+                "run" if live else None,
+            )
 
         await connection.execute("SELECT cancel_job_v1($1, $2)", tenant.tenant_id, job_id)
         after = await connection.fetchval("SELECT state FROM job WHERE job_id = $1", job_id)

@@ -98,8 +98,8 @@ async def end_all(system: Database) -> None:
     """Ends what a test left open, as the watchdog would once its time is up."""
     async with system.connection() as connection:
         await connection.execute(
-            "UPDATE job SET queue_limit_at = now(), deadline_at = now() - interval '1 hour' "
-            "WHERE finished_at IS NULL"
+            "UPDATE job SET queue_limit_at = now(), deadline_at = now() - interval '1 hour', "
+            "paused_at = paused_at - interval '8 days' WHERE finished_at IS NULL"
         )
         while await metering.sweep_overdue(connection, limit=100):
             pass

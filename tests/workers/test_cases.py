@@ -222,7 +222,7 @@ async def test_a_lease_is_renewed_three_times_before_it_would_end(
     async def wait(_: asyncio.Event, seconds: float) -> bool:
         waited.append(seconds)
         if len(waited) == 3:
-            stop.set("shutdown")
+            stop.set("deadline")
         return False
 
     monkeypatch.setattr(loops, "wait", wait)

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from runtime import loops
+from runtime import clock, loops
 from workers.engine.visit import PageTask, Visit
 
 
@@ -53,10 +53,10 @@ class Crawl:
         self._idle = 0
         self._news = asyncio.Event()
 
-    async def run(self, grace_seconds: Callable[[], float]) -> bool:
+    async def run(self, grace_seconds: Callable[[], float], *, cut: asyncio.Event) -> bool:
         """True when all is fetched and settled; False when stopped, with what was done handed on.
 
-        After a stop, pages in flight may come in for so many seconds; then they are cut off.
+        After a stop, pages in flight may come in for so many seconds, or until `cut` is set.
         """
         fetching = {asyncio.create_task(self._fetch_pages()) for _ in range(self._concurrency)}
         stopping = asyncio.create_task(self._stop.wait())
@@ -64,7 +64,7 @@ class Crawl:
             await self._until_done_or(stopping, fetching)
             if self._stop.is_set() and (seconds := grace_seconds()) > 0:
                 self.look_again()
-                await asyncio.wait(fetching, timeout=seconds)
+                await _all_or(cut, fetching, seconds)
             for fetcher in fetching:
                 if fetcher.done():
                     fetcher.result()
@@ -124,3 +124,15 @@ class Crawl:
                 self.look_again()
         finally:
             self._idle -= 1
+
+
+async def _all_or(cut: asyncio.Event, fetching: set["asyncio.Task[None]"], seconds: float) -> None:
+    """Waits for all of them, for the cut, or for so many seconds."""
+    cutting = asyncio.create_task(cut.wait())
+    until = clock.monotonic() + seconds
+    running: set[asyncio.Task[Any]] = {*fetching, cutting}
+    while len(running) > 1 and not cut.is_set() and clock.monotonic() < until:
+        _, running = await asyncio.wait(
+            running, timeout=until - clock.monotonic(), return_when=asyncio.FIRST_COMPLETED
+        )
+    await loops.end(cutting)

@@ -25,6 +25,21 @@ class HostPace(msgspec.Struct, frozen=True, kw_only=True):
     counted_seconds: float = 12.0
 
 
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """A pace that all jobs of one customer keep together, under a key that is no host's."""
+
+    key: str
+    pace: HostPace
+
+
+def share_of(customer: str, *, pages_per_second: int) -> Share | None:
+    """None where the customer's plan sets no limit (0)."""
+    if not pages_per_second:
+        return None
+    pace = HostPace(interval_seconds=1 / pages_per_second, concurrency=0)
+    return Share(key=f"tenant {customer}", pace=pace)
+
+
 class HostGate(Protocol):
     """Keeps one pace per host for everybody who fetches."""
 
@@ -52,8 +67,13 @@ class Pacing:
         *,
         delay_seconds: float,
         is_unpaced: Callable[[Target], bool],
+        share: "Share | None" = None,
     ) -> None:
-        """`is_unpaced` names hosts of the operator's own that nothing holds back."""
+        """`is_unpaced` names hosts of the operator's own that nothing holds back.
+
+        `share` is what the customer's jobs may fetch together, at whatever hosts.
+        """
+        self._share = share
         self._gate = gate
         self._plan = plan
         self._robots = robots
@@ -63,6 +83,8 @@ class Pacing:
 
     @asynccontextmanager
     async def turn(self, target: Target) -> AsyncGenerator[None]:
+        if self._share is not None:
+            await self._gate.wait(self._share.key, self._share.pace)
         await self._keep_own_delay(host_key(target))
         if self._is_unpaced(target):
             yield
