@@ -1,4 +1,4 @@
-"""Pause and resume: the time that is left is kept, nothing is done twice, and the first wins."""
+"""Pause and resume: the time that is left is kept, and nothing is done twice."""
 
 import asyncio
 from collections import Counter
@@ -114,6 +114,7 @@ async def test_a_resumed_job_has_a_queue_limit_of_its_own(app: Database, system:
     tenant_id, job_id = await a_queued_job(app, system)
     await work.move_time(system, job_id, created_at=29, queue_limit_at=29, deadline_at=29)
     await pause(app, tenant_id, job_id)
+    await work.move_time(system, job_id, queue_limit_at=5)
     await resume(app, tenant_id, job_id)
 
     async with system.connection() as connection:

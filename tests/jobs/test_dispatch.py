@@ -1,4 +1,4 @@
-"""Whose job is next: shares by weight, a rotation that nobody can crowd, priorities, dead runs."""
+"""Whose job is next: shares by weight, a rotation, priorities, runs that keep dying."""
 
 from collections import Counter
 from uuid import UUID
@@ -85,6 +85,22 @@ async def test_who_was_away_gains_one_start_at_most(app: Database, system: Datab
 
     assert Counter(began)[away] in {4, 5}
     assert began[1] == busy or began[2] == busy
+
+
+async def test_a_tenant_with_a_long_run_waits_for_those_with_none(
+    app: Database, system: Database
+) -> None:
+    busy, free = await a_line(app, system, 3), await a_line(app, system, 3)
+    for _ in range(2):
+        run = await work.claim(system)
+        if run.lease.tenant_id == free:
+            await work.finish(system, run)
+
+    for _ in range(2):
+        run = await work.claim(system)
+        assert run.lease.tenant_id == free
+        await work.finish(system, run)
+    assert (await work.claim(system)).lease.tenant_id == busy
 
 
 async def test_within_a_tenant_the_highest_priority_is_first_then_the_oldest(

@@ -158,12 +158,11 @@ GIVING = (
         LOCKS,
     ),
     guard("top_up_beyond_the_balance", "top_up_v1", "IF balance < amount", "IF false", ROLLING),
-    guard("top_up_over_a_cap", "top_up_v1", "u.committed + amount > b.cap", "false", ROLLING),
     guard(
-        "top_up_counts_in_no_cap",
+        "top_up_over_a_cap",
         "top_up_v1",
-        "SET committed = u.committed + amount",
-        "SET committed = u.committed",
+        "refusing_linked_budget_v1(p_tenant, p_job, amount) IS NOT NULL",
+        "false",
         ROLLING,
     ),
 )

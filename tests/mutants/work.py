@@ -35,18 +35,22 @@ CLAIMING = (
         RACES,
     ),
     guard(
-        "claim_past_the_queue_limit", "claim_job_v1", " AND j.queue_limit_at > now()", "", FINISH
+        "claim_past_the_queue_limit",
+        "next_in_line_v1",
+        " AND j.queue_limit_at > now()",
+        "",
+        FINISH,
     ),
     guard(
         "claim_over_the_plan",
-        "claim_job_v1",
-        "coalesce(busy.jobs, 0) < p.running_jobs",
+        "free_tenants_v1",
+        "coalesce(busy.slots, 0) < p.running_jobs",
         "true",
         RUNS,
     ),
     guard(
         "claim_for_the_suspended",
-        "claim_job_v1",
+        "free_tenants_v1",
         " AND t.status = 'active'",
         "",
         RUNS,

@@ -1,4 +1,4 @@
-"""A paused run: what is in flight finishes, nothing is begun, and the job goes on where it was."""
+"""A paused run: what is in flight finishes, nothing is begun, the job goes on later."""
 
 import asyncio
 
