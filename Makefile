@@ -12,7 +12,7 @@ T ?= tests
 A ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check quick fmt migrate mutants bench lock clean
+.PHONY: help up demo test check quick fmt migrate mutants chaos bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ migrate: ## Bring the database at PAGETOLL_MIGRATION_URL up to date
 
 mutants: ## Take one guard after another out of the ledger: a test must notice each (A=names)
 	@$(DEV) python -m tests.mutants $(A)
+
+chaos: ## Kill, freeze and restart everything under load, by seeded schedules (A='--seeds 50')
+	@$(DEV) python -m tests.chaos $(A)
 
 bench: ## Measure; A=... names what
 	@$(DEV) python -m benchmarks $(A)

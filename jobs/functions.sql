@@ -438,3 +438,33 @@ BEGIN
     RETURN QUERY SELECT * FROM job_status s WHERE s.tenant_id = p_tenant AND s.job_id = p_job;
 END
 $$;
+
+-- Where a waiting job stands among its tenant's own, 1 being the next, and in how many seconds it may
+-- start: with as many runs at a time as the plan has, each as long as the last ones were.
+CREATE OR REPLACE FUNCTION queue_place_v1(p_tenant uuid, p_job uuid)
+RETURNS TABLE (queue_position bigint, starts_in_seconds integer) LANGUAGE plpgsql AS $$
+DECLARE
+    ahead bigint;
+    free bigint;
+    at_a_time integer;
+    seconds double precision;
+BEGIN
+    PERFORM enter_tenant_v1(p_tenant);
+    SELECT count(*) INTO ahead FROM (
+        SELECT FROM job o JOIN job j ON j.tenant_id = p_tenant AND j.job_id = p_job
+        WHERE o.tenant_id = p_tenant AND o.state = 'queued'
+          AND (o.priority > j.priority OR (o.priority = j.priority
+               AND (o.created_at, o.job_id) < (j.created_at, j.job_id)))
+        LIMIT 10000) AS line;
+    SELECT p.running_jobs, p.running_jobs - count(o.job_id) INTO at_a_time, free
+    FROM tenant t JOIN plan p USING (plan_id)
+    LEFT JOIN job o ON o.tenant_id = t.tenant_id AND o.lease_owner IS NOT NULL
+    WHERE t.tenant_id = p_tenant GROUP BY p.running_jobs;
+    SELECT coalesce(avg(extract(epoch FROM r.finished_at - r.started_at)), 30) INTO seconds FROM (
+        SELECT o.finished_at, o.started_at FROM job o
+        WHERE o.tenant_id = p_tenant AND o.finished_at IS NOT NULL AND o.started_at IS NOT NULL
+        ORDER BY o.created_at DESC LIMIT 20) AS r;
+    RETURN QUERY SELECT ahead + 1,
+        ceil(greatest(0, ahead + 1 - greatest(free, 0)) * seconds / at_a_time)::integer;
+END
+$$;

@@ -64,6 +64,14 @@ class JobWarning(msgspec.Struct, frozen=True, kw_only=True):
     source_id: str | None = None
 
 
+class QueuePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a waiting job stands among its tenant's own; 1 is the next."""
+
+    position: int
+    starts_in_seconds: int
+    """By how long the last jobs ran; longer where other customers' jobs fill the workers."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job's status: all of it was true at one instant."""
 
@@ -96,6 +104,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime | None = None
     pause_reason: PauseReason | None = None
     seconds_left: float | None = None
+    queue: QueuePlace | UnsetType = UNSET
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from jobs.records import Job, JobError, JobWarning, Progress, Usage
+from jobs.records import Job, JobError, JobWarning, Progress, QueuePlace, Usage
 from jobs.vocabulary import Kind, State
 from runtime import sql
 from runtime.database import Connection, Row
@@ -111,8 +111,12 @@ def job_of(row: Row) -> Job:
     values: dict[str, Any] = {
         name: row[name]
         for name in Job.__struct_fields__
-        if name not in {"progress", "usage", "warnings", "error", "expires_at"}
+        if name not in {"progress", "usage", "warnings", "error", "expires_at", "queue"}
     }
+    if row.get("queue_position") is not None:
+        values["queue"] = QueuePlace(
+            position=row["queue_position"], starts_in_seconds=row["starts_in_seconds"]
+        )
     if row["expires_at"] is not None:
         values["expires_at"] = row["expires_at"]
     return Job(

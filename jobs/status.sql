@@ -1,5 +1,7 @@
 -- name: one(tenant_id, job_id)
-SELECT * FROM read_status_v1(:tenant_id, :job_id);
+SELECT s.*, q.queue_position, q.starts_in_seconds
+FROM read_status_v1(:tenant_id, :job_id) AS s
+LEFT JOIN LATERAL queue_place_v1(s.tenant_id, s.job_id) AS q ON s.state = 'queued';
 
 -- name: newest(tenant_id, kinds, states, created_after, created_before, tag, before_time, before_id, count)
 SELECT * FROM job_status

@@ -17,7 +17,7 @@ STATUS_FIELDS = {
     "job_id", "kind", "state", "phase", "cancel_requested", "partial", "created_at", "updated_at",
     "started_at", "finished_at", "deadline_at", "completion_reason", "error", "progress", "usage",
     "warnings", "tags", "metadata", "parent_job_id", "url", "max_pages", "price_version", "prices",
-    "priority", "timeout_seconds", "paused_at", "pause_reason", "seconds_left",
+    "priority", "timeout_seconds", "paused_at", "pause_reason", "seconds_left", "queue",
 }  # fmt: skip
 
 

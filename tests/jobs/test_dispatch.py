@@ -4,6 +4,7 @@ from collections import Counter
 from uuid import UUID
 
 import pytest
+from msgspec import UNSET
 
 from accounting import metering, tenants
 from jobs import operations, runs
@@ -205,3 +206,30 @@ async def test_a_plan_keeps_its_weight_and_rate(system: Database) -> None:
         known = {plan.plan_id: plan for plan in await tenants.plans(connection)}
 
     assert known[made.plan_id] == made
+
+
+async def test_a_waiting_job_tells_its_place_and_when_it_may_start(
+    app: Database, system: Database
+) -> None:
+    plan = await builders.a_plan(system, running_jobs=2)
+    tenant = await builders.a_tenant(system, credits=1_000, plan=plan.plan_id)
+    jobs = [await builders.a_job(app, tenant.tenant_id) for _ in range(5)]
+    urgent = await builders.a_job(app, tenant.tenant_id, priority=90)
+    for _ in range(2):
+        run = await work.claim(system)
+        assert run.lease.tenant_id == tenant.tenant_id
+    await work.move_time(system, run.lease.job_id, started_at=1)
+    await work.finish(system, run)
+
+    async def place(job_id: UUID) -> tuple[int, int]:
+        found = (await work.status_of(app, tenant.tenant_id, job_id)).queue
+        assert found is not UNSET
+        return found.position, found.starts_in_seconds
+
+    assert (await work.status_of(app, tenant.tenant_id, urgent)).queue is UNSET
+    assert [await place(job_id) for job_id in jobs[1:]] == [
+        (1, 0),
+        (2, pytest.approx(30, abs=1)),
+        (3, pytest.approx(60, abs=1)),
+        (4, pytest.approx(90, abs=1)),
+    ]
