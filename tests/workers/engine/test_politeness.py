@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.support.site import Site
-from workers.engine.politeness import HostPace, Pacing, effective_pace
+from workers.engine.politeness import HostPace, Pacing, effective_pace, share_of
 
 PLAN = HostPace(interval_seconds=0.5, concurrency=6)
 
@@ -61,3 +61,22 @@ async def test_a_customers_own_delay_holds_where_nothing_else_does(site: Site) -
         await pacing.wait(site.target("/"))
 
     assert clock() - began >= 0.09
+
+
+@pytest.mark.parametrize("unpaced", [True, False])
+async def test_a_customers_share_is_kept_at_every_host(site: Site, unpaced: bool) -> None:
+    gate = RecordingGate()
+    share = share_of("a", pages_per_second=20)
+    pacing = Pacing(gate, PLAN, None, delay_seconds=0.0, is_unpaced=lambda _: unpaced, share=share)
+
+    async with pacing.turn(site.target("/")):
+        pass
+
+    assert share is not None
+    assert gate.asked[0] == HostPace(interval_seconds=0.05, concurrency=0)
+    assert share.key in gate.hosts
+    assert len(gate.asked) == (1 if unpaced else 2)
+
+
+def test_a_plan_without_a_rate_has_no_share() -> None:
+    assert share_of("a", pages_per_second=0) is None
