@@ -181,23 +181,6 @@ BEGIN
 END
 $$;
 
--- Charges a hold once per op_key; the caller has locked the hold. Gives the transfer's id.
-CREATE OR REPLACE FUNCTION charge_v1(p_tenant uuid, p_hold uuid, p_amount bigint, p_op_key text)
-RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-    id bigint;
-BEGIN
-    IF p_amount = 0 THEN
-        RETURN NULL;
-    END IF;
-    INSERT INTO transfer (tenant_id, kind, debit, credit, amount, hold_id, op_key)
-    VALUES (p_tenant, 'charge', 'held', 'charged', p_amount, p_hold, p_op_key)
-    RETURNING transfer_id INTO id;
-    UPDATE hold SET charged = charged + p_amount WHERE tenant_id = p_tenant AND hold_id = p_hold;
-    RETURN id;
-END
-$$;
-
 -- A job and its hold begin together: the replay of an earlier submit, or the job, its hold over the
 -- tenant's lots, the reserve transfer and the seed URLs; or a refusal that has moved nothing.
 -- The account's lock makes the twin of a submit wait here and then read the winner.
@@ -205,7 +188,8 @@ $$;
 CREATE OR REPLACE FUNCTION reserve_v1(
     p_tenant uuid, p_job jsonb, p_credits bigint, p_ceiling bigint, p_seeds jsonb
 ) RETURNS TABLE (outcome text, found_job uuid, available_credits bigint, refusal jsonb)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     wanted job := jsonb_populate_record(NULL::job, p_job);
     balance bigint;
@@ -256,7 +240,8 @@ $$;
 
 -- A rolling hold's next tranche, up to its ceiling: `topped_up`, or why not, and nothing has moved.
 CREATE OR REPLACE FUNCTION top_up_v1(p_tenant uuid, p_job uuid, p_token bigint, p_amount bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
     h hold;
@@ -290,13 +275,14 @@ $$;
 -- so that repeating a call whose commit was in doubt changes nothing.
 CREATE OR REPLACE FUNCTION settle_pages_v1(
     p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_found jsonb, p_facts jsonb
-) RETURNS text LANGUAGE plpgsql AS $$
+) RETURNS text LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
     h hold;
-    told jsonb;
-    charged bigint;
-    transfer_of_flush bigint;
+    done record;
+    found record;
+    entry bigint := nextval('transfer_transfer_id_seq');
 BEGIN
     PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
@@ -307,52 +293,56 @@ BEGIN
     IF h.state <> 'open' OR h.fence <> p_token THEN
         RETURN 'stale';
     END IF;
-    -- A page that is twice in a batch ended as it was told first, and is charged once.
-    SELECT coalesce(jsonb_agg(d.outcome), '[]') INTO told FROM (
-        SELECT DISTINCT ON (outcome -> 'page_no') outcome
-        FROM jsonb_array_elements(p_pages) WITH ORDINALITY AS t (outcome, place)
-        ORDER BY outcome -> 'page_no', place) AS d;
-    SELECT coalesce(sum(d.credits) FILTER (WHERE d.state = 'succeeded'), 0) INTO charged
-    FROM jsonb_to_recordset(told) AS d (page_no integer, state text, credits bigint)
-    JOIN page p ON p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
-    WHERE p.state = 'in_flight';
-    transfer_of_flush := charge_v1(p_tenant, p_job, charged, 'charge:' || p_job || ':' || h.flush_no + 1);
-    PERFORM write_pages_v1(p_tenant, p_job, p_token, told, transfer_of_flush);
-    PERFORM write_found_v1(p_tenant, p_job, p_found);
-    PERFORM write_facts_v1(p_tenant, p_job, p_facts);
-    PERFORM release_excess_v1(p_tenant, p_job, 'release:' || p_job || ':' || h.flush_no + 1);
-    UPDATE hold SET flush_no = flush_no + 1 WHERE tenant_id = p_tenant AND hold_id = p_job;
+    done := write_pages_v2(p_tenant, p_job, p_token, p_pages, entry);
+    found := write_found_v2(j, p_found);
+    PERFORM count_flush_v1(p_tenant, p_job, done, found, p_facts);
+    PERFORM charge_v2(p_tenant, p_job, done.credits, entry, 'charge:' || p_job || ':' || h.flush_no + 1);
+    PERFORM release_v1(
+        p_tenant, p_job, excess_v1(h.reserved - h.charged - done.credits - h.released,
+            j.max_pages - j.succeeded - j.failed - j.skipped - done.pages, j.prices),
+        'release:' || p_job || ':' || h.flush_no + 1);
     RETURN 'settled';
+END
+$$;
+
+-- Charges a hold for one flush under an entry's number that its pages carry; the hold is locked.
+CREATE OR REPLACE FUNCTION charge_v2(
+    p_tenant uuid, p_hold uuid, p_amount bigint, p_entry bigint, p_op_key text
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_amount > 0 THEN
+        INSERT INTO transfer (tenant_id, transfer_id, kind, debit, credit, amount, hold_id, op_key)
+        OVERRIDING SYSTEM VALUE
+        VALUES (p_tenant, p_entry, 'charge', 'held', 'charged', p_amount, p_hold, p_op_key);
+    END IF;
+    UPDATE hold SET charged = charged + p_amount, flush_no = flush_no + 1
+    WHERE tenant_id = p_tenant AND hold_id = p_hold;
 END
 $$;
 
 -- A hold never binds more than its job could still charge: every page that was admitted and not
 -- charged, and every page that may still be admitted, at the dearest frozen price.
 -- Below that, as under a ceiling of the customer's own or in tranches, nothing is given back early.
-CREATE OR REPLACE FUNCTION release_excess_v1(p_tenant uuid, p_job uuid, p_op_key text)
-RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    excess bigint;
+CREATE OR REPLACE FUNCTION excess_v1(p_bound bigint, p_pages integer, p_prices jsonb)
+RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    SELECT h.reserved - h.charged - h.released
-           - (j.max_pages - j.succeeded - j.failed - j.skipped) * dearest_price_v1(j.prices)
-    INTO excess
-    FROM job j JOIN hold h ON h.tenant_id = j.tenant_id AND h.hold_id = j.job_id
-    WHERE j.tenant_id = p_tenant AND j.job_id = p_job;
-    PERFORM release_v1(p_tenant, p_job, greatest(excess, 0), p_op_key);
+    RETURN greatest(p_bound - p_pages * dearest_price_v1(p_prices), 0);
 END
 $$;
 
 CREATE OR REPLACE FUNCTION dearest_price_v1(p_prices jsonb) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(max(value::bigint), 0) FROM jsonb_each_text(p_prices)
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN (SELECT coalesce(max(value::bigint), 0) FROM jsonb_each_text(p_prices));
+END
 $$;
 
 -- The end of a job: open URLs are skipped, the hold is closed, retention begins, in one transaction.
 -- p_token NULL is the watchdog or a cancel, which need no lease. Ending twice changes nothing.
 CREATE OR REPLACE FUNCTION finish_job_v1(
     p_tenant uuid, p_job uuid, p_token bigint, p_reason text, p_error jsonb
-) RETURNS text LANGUAGE plpgsql AS $$
+) RETURNS text LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
     ending text := p_reason;
@@ -380,7 +370,8 @@ $$;
 -- extended the job since, or has moved its deadline on: the run hands back, and another goes on.
 CREATE OR REPLACE FUNCTION finish_run_v1(
     p_tenant uuid, p_job uuid, p_token bigint, p_reason text, p_error jsonb, p_extensions integer
-) RETURNS text LANGUAGE plpgsql AS $$
+) RETURNS text LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
 BEGIN

@@ -48,30 +48,29 @@ WHERE (h.reserved, h.charged, h.released)
 SELECT h.tenant_id, h.hold_id::text AS subject,
        format('hold charged %s, pages %s', h.charged, coalesce(p.total, 0)) AS detail
 FROM hold h LEFT JOIN (
-    SELECT tenant_id, job_id, sum(credits) AS total FROM page
+    SELECT tenant_id, job_id, sum(credits * pages) AS total FROM page_sum
     WHERE transfer_id IS NOT NULL GROUP BY tenant_id, job_id
 ) AS p ON p.tenant_id = h.tenant_id AND p.job_id = h.hold_id
 WHERE h.charged <> coalesce(p.total, 0);
 
 -- name: charges_match_their_pages()
--- Each charge is the sum of the pages that name it.
-SELECT t.tenant_id, t.transfer_id::text AS subject,
-       format('charge %s, pages %s', t.amount, coalesce(p.total, 0)) AS detail
-FROM transfer t LEFT JOIN (
-    SELECT tenant_id, transfer_id, sum(credits) AS total FROM page
-    WHERE transfer_id IS NOT NULL GROUP BY tenant_id, transfer_id
-) AS p USING (tenant_id, transfer_id)
-WHERE t.kind = 'charge' AND t.amount <> coalesce(p.total, 0);
+-- Each charge is the sum of its hold's pages that name it, and no page names another entry.
+SELECT tenant_id, transfer_id::text AS subject,
+       format('charge %s, pages %s', coalesce(t.amount, 0), coalesce(p.total, 0)) AS detail
+FROM (SELECT tenant_id, hold_id, transfer_id, amount FROM transfer WHERE kind = 'charge') AS t
+FULL JOIN (
+    SELECT tenant_id, job_id AS hold_id, transfer_id, sum(credits * pages) AS total
+    FROM page_sum WHERE transfer_id IS NOT NULL GROUP BY tenant_id, job_id, transfer_id
+) AS p USING (tenant_id, hold_id, transfer_id)
+WHERE coalesce(t.amount, 0) <> coalesce(p.total, 0);
 
 -- name: successes_cost_their_price()
 -- Every page that succeeded cost what its outcome cost when the job was submitted.
 SELECT p.tenant_id, p.job_id::text AS subject,
        format('page %s and %s others: %s credits for %s, the price is %s', p.first, p.pages - 1,
               p.credits, p.outcome, j.prices ->> p.outcome) AS detail
-FROM (SELECT tenant_id, job_id, outcome, credits, count(*) AS pages, min(page_no) AS first
-      FROM page WHERE state = 'succeeded' GROUP BY tenant_id, job_id, outcome, credits) AS p
-JOIN job j USING (tenant_id, job_id)
-WHERE p.credits IS DISTINCT FROM (j.prices ->> p.outcome)::bigint;
+FROM page_sum p JOIN job j USING (tenant_id, job_id)
+WHERE p.state = 'succeeded' AND p.credits IS DISTINCT FROM (j.prices ->> p.outcome)::bigint;
 
 -- name: budgets_match_their_holds()
 -- What a cap's period counts is what its holds have reserved and not released.
@@ -94,11 +93,13 @@ SELECT j.tenant_id, j.job_id::text AS subject,
        format('counters %s, pages %s', ARRAY[j.queued, j.in_flight, j.succeeded, j.failed, j.skipped],
               p.counted) AS detail
 FROM job j LEFT JOIN (
-    SELECT tenant_id, job_id, ARRAY[count(*) FILTER (WHERE state = 'queued'),
-           count(*) FILTER (WHERE state = 'in_flight'), count(*) FILTER (WHERE state = 'succeeded'),
-           count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'skipped')]
-           AS counted
-    FROM page GROUP BY tenant_id, job_id
+    SELECT tenant_id, job_id, ARRAY[
+        coalesce(sum(pages) FILTER (WHERE state = 'queued'), 0),
+        coalesce(sum(pages) FILTER (WHERE state = 'in_flight'), 0),
+        coalesce(sum(pages) FILTER (WHERE state = 'succeeded'), 0),
+        coalesce(sum(pages) FILTER (WHERE state = 'failed'), 0),
+        coalesce(sum(pages) FILTER (WHERE state = 'skipped'), 0)]::bigint[] AS counted
+    FROM page_sum GROUP BY tenant_id, job_id
 ) AS p USING (tenant_id, job_id)
 WHERE ARRAY[j.queued, j.in_flight, j.succeeded, j.failed, j.skipped]::bigint[]
     <> coalesce(p.counted, '{0,0,0,0,0}');
@@ -139,7 +140,7 @@ GROUP BY tenant_id, account HAVING sum(amount) < 0;
 SELECT tenant_id, job_id::text AS subject, format('%s after %s', fence, before) AS detail
 FROM (SELECT tenant_id, job_id, min(fence) AS fence, lag(max(fence)) OVER (
           PARTITION BY tenant_id, job_id ORDER BY transfer_id) AS before
-      FROM page WHERE transfer_id IS NOT NULL GROUP BY tenant_id, job_id, transfer_id) AS charges
+      FROM page_sum WHERE transfer_id IS NOT NULL GROUP BY tenant_id, job_id, transfer_id) AS charges
 WHERE before > fence;
 
 -- name: refunds_are_within_their_charges()

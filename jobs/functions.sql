@@ -40,7 +40,8 @@ $$;
 
 -- Takes the next job for a worker's free slot. One claim at a time decides.
 CREATE OR REPLACE FUNCTION claim_job_v1(p_owner text, p_lease interval)
-RETURNS SETOF job LANGUAGE plpgsql AS $$
+RETURNS SETOF job LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     chosen job;
 BEGIN
@@ -169,7 +170,7 @@ DECLARE
     moved integer;
 BEGIN
     UPDATE page SET state = 'queued'
-    WHERE tenant_id = p_tenant AND job_id = p_job AND state = 'in_flight';
+    WHERE tenant_id = p_tenant AND job_id = p_job AND settled_at IS NULL AND state = 'in_flight';
     GET DIAGNOSTICS moved = ROW_COUNT;
     UPDATE job SET queued = queued + moved, in_flight = in_flight - moved
     WHERE tenant_id = p_tenant AND job_id = p_job;
@@ -215,7 +216,8 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO alone FROM page
-    WHERE tenant_id = p_dead.tenant_id AND job_id = p_dead.job_id AND state = 'in_flight';
+    WHERE tenant_id = p_dead.tenant_id AND job_id = p_dead.job_id
+      AND settled_at IS NULL AND state = 'in_flight';
     IF alone.attempts < 4 THEN
         RETURN;
     END IF;
@@ -232,61 +234,82 @@ $$;
 CREATE OR REPLACE FUNCTION claim_pages_v1(
     p_tenant uuid, p_job uuid, p_token bigint, p_limit integer, p_by_level boolean
 ) RETURNS TABLE (page_no integer, url text, depth integer, attempts integer, source text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
-    affordable bigint;
+    dearest bigint;
+    affordable bigint := p_limit;
     level integer := 2147483647;
     suspects boolean := false;
-    taken integer := 0;
-    next CURSOR FOR
-        SELECT p.page_no FROM page p
-        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.state = 'queued'
-          AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
-        ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0)
-        FOR NO KEY UPDATE;
+    chosen tid[];
 BEGIN
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.lease_token <> p_token OR j.state <> 'running' OR j.deadline_at <= now() THEN
         RETURN;
     END IF;
-    SELECT CASE WHEN dearest_price_v1(j.prices) = 0 THEN p_limit
-                ELSE (h.reserved - h.charged - h.released) / dearest_price_v1(j.prices) - j.in_flight
-           END INTO affordable
-    FROM hold h WHERE h.tenant_id = p_tenant AND h.hold_id = p_job;
+    dearest := dearest_price_v1(j.prices);
+    IF dearest > 0 THEN
+        SELECT (h.reserved - h.charged - h.released) / dearest - j.in_flight
+        INTO affordable FROM hold h WHERE h.tenant_id = p_tenant AND h.hold_id = p_job;
+    END IF;
     IF j.deaths >= 2 THEN
         SELECT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
-                       AND p.state IN ('queued', 'in_flight') AND p.attempts >= 2) INTO suspects;
+                       AND p.settled_at IS NULL AND p.attempts >= 2) INTO suspects;
         affordable := CASE WHEN NOT suspects THEN affordable WHEN j.in_flight > 0 THEN 0 ELSE 1 END;
     END IF;
     IF p_by_level THEN
-        SELECT min(p.depth) INTO level FROM page p WHERE p.tenant_id = p_tenant
-            AND p.job_id = p_job AND p.state IN ('queued', 'in_flight');
+        SELECT min(p.depth) INTO level FROM page p
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.settled_at IS NULL;
     END IF;
-    -- By row, not by a join: that is planned with old statistics, and may read the whole job.
-    FOR picked IN next LOOP
-        RETURN QUERY
-        UPDATE page AS p SET state = 'in_flight', attempts = p.attempts + 1, fence = p_token
-        WHERE CURRENT OF next
-        RETURNING p.page_no, p.url, p.depth, p.attempts, p.source;
-        taken := taken + 1;
-    END LOOP;
-    IF taken > 0 THEN
-        UPDATE job SET queued = queued - taken, in_flight = in_flight + taken,
-                       fetch_attempts = fetch_attempts + taken, updated_at = now()
-        WHERE tenant_id = p_tenant AND job_id = p_job;
+    chosen := ARRAY(
+        SELECT p.ctid FROM page p
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.settled_at IS NULL
+          AND p.state = 'queued' AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
+        ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0));
+    IF chosen = '{}' THEN
+        RETURN;
     END IF;
+    -- By place: a join would be planned with old statistics, and might read the whole job. Under the
+    -- job's lock nobody moves a page; the state is looked at again all the same.
+    RETURN QUERY
+    WITH taken AS (
+        UPDATE page AS p SET state = 'in_flight', attempts = p.attempts + 1
+        WHERE p.ctid = ANY(chosen) AND p.state = 'queued'
+        RETURNING p.page_no, p.url, p.depth, p.attempts, p.source
+    )
+    SELECT * FROM taken t ORDER BY t.depth, t.page_no;
+    UPDATE job SET queued = queued - cardinality(chosen), in_flight = in_flight + cardinality(chosen),
+                   fetch_attempts = fetch_attempts + cardinality(chosen), updated_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job;
 END
 $$;
 
--- Finished pages of one flush, each exactly once; called by settle_pages_v1 under the job's lock.
-CREATE OR REPLACE FUNCTION write_pages_v1(
-    p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_transfer bigint
-) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    done record;
+-- Finished pages of one flush, each exactly once: a page that is twice in a batch ends as it was told
+-- first, and what is final already is left alone. Called by settle_pages_v1 under the job's lock.
+CREATE OR REPLACE FUNCTION write_pages_v2(
+    p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_transfer bigint,
+    OUT pages integer, OUT succeeded integer, OUT failed integer, OUT skipped integer,
+    OUT fetched integer, OUT credits bigint
+) LANGUAGE plpgsql AS $$
 BEGIN
-    WITH written AS (
+    WITH told AS (
+        SELECT DISTINCT ON (t.page_no) t.* FROM ROWS FROM (jsonb_to_recordset(p_pages) AS (
+            page_no integer, state text, reason text, detail text, final_url text,
+            http_status integer, content_type text, title text, bytes bigint, duration_ms integer,
+            fetched_at timestamptz, content_hash text, segment text, segment_offset bigint,
+            segment_length bigint, content_bytes bigint, outcome text, credits bigint))
+            WITH ORDINALITY AS t (
+                page_no, state, reason, detail, final_url, http_status, content_type, title, bytes,
+                duration_ms, fetched_at, content_hash, segment, segment_offset, segment_length,
+                content_bytes, outcome, credits, place)
+        ORDER BY t.page_no, t.place
+    ), open AS (
+        -- OFFSET 0 keeps a look-up for each page; a join would read all that the job has.
+        SELECT t.*, p.ctid AS row FROM told t CROSS JOIN LATERAL (
+            SELECT p.ctid FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
+                AND p.page_no = t.page_no AND p.state = 'in_flight' OFFSET 0) AS p
+    ), written AS (
         UPDATE page AS p SET
             state = d.state, reason = d.reason, detail = d.detail, final_url = d.final_url,
             http_status = d.http_status, content_type = d.content_type, title = d.title,
@@ -298,39 +321,30 @@ BEGIN
             credits = CASE WHEN d.state = 'succeeded' THEN d.credits ELSE 0 END,
             transfer_id = CASE WHEN d.state = 'succeeded' AND d.credits > 0 THEN p_transfer END,
             fence = p_token, settled_at = now()
-        FROM jsonb_to_recordset(p_pages) AS d (
-            page_no integer, state text, reason text, detail text, final_url text,
-            http_status integer, content_type text, title text, bytes bigint, duration_ms integer,
-            fetched_at timestamptz, content_hash text, segment text, segment_offset bigint,
-            segment_length bigint, content_bytes bigint, outcome text, credits bigint)
-        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.page_no = d.page_no
-          AND p.state = 'in_flight'
-        RETURNING p.state, p.http_status
+        FROM open AS d WHERE p.ctid = d.row
+        RETURNING p.state, p.http_status, p.credits
     )
-    SELECT count(*) AS pages, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
-           count(*) FILTER (WHERE state = 'failed') AS failed,
-           count(*) FILTER (WHERE state = 'skipped') AS skipped,
-           count(http_status) AS fetched
-    INTO done FROM written;
-    UPDATE job SET in_flight = in_flight - done.pages, succeeded = succeeded + done.succeeded,
-                   failed = failed + done.failed, skipped = skipped + done.skipped,
-                   fetched_urls = fetched_urls + done.fetched, updated_at = now()
-    WHERE tenant_id = p_tenant AND job_id = p_job;
+    SELECT count(*), count(*) FILTER (WHERE w.state = 'succeeded'),
+           count(*) FILTER (WHERE w.state = 'failed'), count(*) FILTER (WHERE w.state = 'skipped'),
+           count(w.http_status), coalesce(sum(w.credits), 0)
+    INTO pages, succeeded, failed, skipped, fetched, credits FROM written w;
 END
 $$;
 
 -- Newly discovered URLs: each canonical key once; admitted in order up to max_pages, the rest and
 -- the refused are excluded. Beyond 20 x max_pages excluded URLs are counted, not listed.
-CREATE OR REPLACE FUNCTION write_found_v1(p_tenant uuid, p_job uuid, p_found jsonb)
-RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    j job;
-    done record;
+CREATE OR REPLACE FUNCTION write_found_v2(
+    p_job job, p_found jsonb,
+    OUT admitted integer, OUT refused integer, OUT listed integer, OUT page_limit boolean
+) LANGUAGE plpgsql AS $$
 BEGIN
+    admitted := 0;
+    refused := 0;
+    listed := 0;
+    page_limit := false;
     IF jsonb_array_length(p_found) = 0 THEN
         RETURN;
     END IF;
-    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job;
     WITH found AS MATERIALIZED (
         SELECT DISTINCT ON (f.key) decode(f.key, 'hex') AS key, f.url, f.depth, f.source,
                f.found_on, f.excluded, f.place
@@ -339,50 +353,57 @@ BEGIN
             WITH ORDINALITY AS f (key, url, depth, source, found_on, excluded, place)
         ORDER BY f.key, f.place
     ), fresh AS MATERIALIZED (
-        SELECT f.*, row_number() OVER (PARTITION BY excluded IS NULL ORDER BY place) AS rank
+        SELECT f.*, row_number() OVER (PARTITION BY f.excluded IS NULL ORDER BY f.place) AS rank
         FROM found f
         -- OFFSET 0 keeps both a look-up for each URL; a join would read all that the job has.
-        WHERE NOT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
+        WHERE NOT EXISTS (SELECT FROM page p WHERE uuid_send(p.job_id) = uuid_send(p_job.job_id)
                           AND p.url_key = f.key OFFSET 0)
-          AND NOT EXISTS (SELECT FROM excluded_url e WHERE e.tenant_id = p_tenant
-                          AND e.job_id = p_job AND e.url_key = f.key OFFSET 0)
-    ), admitted AS (
+          AND NOT EXISTS (SELECT FROM excluded_url e WHERE e.tenant_id = p_job.tenant_id
+                          AND e.job_id = p_job.job_id AND e.url_key = f.key OFFSET 0)
+    ), taken AS (
         INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source, found_on)
-        SELECT p_tenant, p_job, j.admitted + rank - 1, url, key, depth, source, found_on
-        FROM fresh WHERE excluded IS NULL AND rank <= j.max_pages - j.admitted
+        SELECT p_job.tenant_id, p_job.job_id, p_job.admitted + f.rank - 1, f.url, f.key, f.depth,
+               f.source, f.found_on
+        FROM fresh f WHERE f.excluded IS NULL AND f.rank <= p_job.max_pages - p_job.admitted
         RETURNING 1
-    ), refused AS MATERIALIZED (
-        SELECT *, row_number() OVER (ORDER BY place) AS nth FROM fresh
-        WHERE excluded IS NOT NULL OR rank > j.max_pages - j.admitted
-    ), listed AS (
+    ), left_out AS MATERIALIZED (
+        SELECT f.*, row_number() OVER (ORDER BY f.place) AS nth FROM fresh f
+        WHERE f.excluded IS NOT NULL OR f.rank > p_job.max_pages - p_job.admitted
+    ), told AS (
         INSERT INTO excluded_url (tenant_id, job_id, url_key, url, reason, depth, found_on, source,
                                   over_page_limit)
-        SELECT p_tenant, p_job, key, url, coalesce(excluded, 'limit_reached'), depth, found_on,
-               source, excluded IS NULL
-        FROM refused WHERE nth <= 20::bigint * j.max_pages - j.excluded_listed
+        SELECT p_job.tenant_id, p_job.job_id, o.key, o.url, coalesce(o.excluded, 'limit_reached'),
+               o.depth, o.found_on, o.source, o.excluded IS NULL
+        FROM left_out o WHERE o.nth <= 20::bigint * p_job.max_pages - p_job.excluded_listed
         RETURNING 1
     )
-    SELECT (SELECT count(*) FROM admitted) AS admitted, (SELECT count(*) FROM refused) AS refused,
-           (SELECT count(*) FROM listed) AS listed,
-           EXISTS (SELECT FROM refused WHERE excluded IS NULL) AS page_limit
-    INTO done;
-    UPDATE job SET admitted = admitted + done.admitted, queued = queued + done.admitted,
-                   discovery_excluded = discovery_excluded + done.refused,
-                   excluded_listed = excluded_listed + done.listed,
-                   page_limit_met = page_limit_met OR done.page_limit, updated_at = now()
-    WHERE tenant_id = p_tenant AND job_id = p_job;
+    SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM left_out),
+           (SELECT count(*) FROM told), EXISTS (SELECT FROM left_out o WHERE o.excluded IS NULL)
+    INTO admitted, refused, listed, page_limit;
 END
 $$;
 
--- What else a flush tells: the phase, new warnings (100 at most), a level beyond max_rounds.
-CREATE OR REPLACE FUNCTION write_facts_v1(p_tenant uuid, p_job uuid, p_facts jsonb)
-RETURNS void LANGUAGE sql AS $$
+-- What a flush changes in its job, in one write: the counters of its pages and of the URLs they led
+-- to, and what else it tells: the phase, new warnings (100 at most), a level beyond max_rounds.
+CREATE OR REPLACE FUNCTION count_flush_v1(
+    p_tenant uuid, p_job uuid, p_done record, p_found record, p_facts jsonb
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE job SET
-        phase = coalesce(p_facts ->> 'phase', phase),
+        in_flight = in_flight - p_done.pages, succeeded = succeeded + p_done.succeeded,
+        failed = failed + p_done.failed, skipped = skipped + p_done.skipped,
+        fetched_urls = fetched_urls + p_done.fetched,
+        admitted = admitted + p_found.admitted, queued = queued + p_found.admitted,
+        discovery_excluded = discovery_excluded + p_found.refused,
+        excluded_listed = excluded_listed + p_found.listed,
+        page_limit_met = page_limit_met OR p_found.page_limit,
         round_limit_met = round_limit_met OR coalesce((p_facts ->> 'round_limit_met')::boolean, false),
+        phase = coalesce(p_facts ->> 'phase', phase),
         warnings = CASE WHEN jsonb_array_length(warnings) < 100
-                        THEN warnings || coalesce(p_facts -> 'warnings', '[]') ELSE warnings END
-    WHERE tenant_id = p_tenant AND job_id = p_job AND p_facts <> '{}'
+                        THEN warnings || coalesce(p_facts -> 'warnings', '[]') ELSE warnings END,
+        updated_at = now()
+    WHERE tenant_id = p_tenant AND job_id = p_job;
+END
 $$;
 
 -- At the end nothing stays open: what was queued or in flight is skipped with the end's reason.
@@ -392,7 +413,7 @@ DECLARE
     moved integer;
 BEGIN
     UPDATE page SET state = 'skipped', reason = p_reason, settled_at = now()
-    WHERE tenant_id = p_tenant AND job_id = p_job AND state IN ('queued', 'in_flight');
+    WHERE tenant_id = p_tenant AND job_id = p_job AND settled_at IS NULL;
     GET DIAGNOSTICS moved = ROW_COUNT;
     UPDATE job SET skipped = skipped + moved, queued = 0, in_flight = 0
     WHERE tenant_id = p_tenant AND job_id = p_job;

@@ -2,7 +2,7 @@
 
 from runtime.database import Connection
 
-SCHEMA_REVISION = "0009"
+SCHEMA_REVISION = "0010"
 
 
 async def is_current(connection: Connection) -> bool:

@@ -99,7 +99,7 @@ REFUSED = {
         credits = 1, settled_at = now() WHERE state = 'queued'""",
     ),
     "a page twice in a job": (
-        "page_tenant_id_job_id_url_key_key",
+        "page_url",
         """INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth,
         source) SELECT tenant_id, job_id, page_no + 5, url, url_key, depth, source FROM page""",
     ),

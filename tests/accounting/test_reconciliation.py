@@ -145,3 +145,36 @@ async def damage(urls: DatabaseUrls, server: EmbeddedPostgres, statements: str) 
         await connection.execute(statements)
     finally:
         await connection.close()
+
+
+@pytest.mark.tampers
+async def test_a_page_that_names_no_entry_is_seen(
+    own: Database, own_database_urls: DatabaseUrls, postgres_server: EmbeddedPostgres
+) -> None:
+    await some_history(own)
+
+    await damage(
+        own_database_urls, postgres_server, "UPDATE page SET transfer_id = 999999 WHERE credits > 0"
+    )
+
+    found = {verdict.invariant: verdict for verdict in await work.violations(own)}
+    assert found["charges_match_their_pages"].first is not None
+
+
+@pytest.mark.tampers
+async def test_a_page_that_names_another_holds_entry_is_seen(
+    own: Database, own_database_urls: DatabaseUrls, postgres_server: EmbeddedPostgres
+) -> None:
+    await some_history(own)
+
+    await damage(
+        own_database_urls,
+        postgres_server,
+        """UPDATE page p SET transfer_id = t.transfer_id FROM transfer t JOIN page o
+           USING (tenant_id, transfer_id) WHERE o.job_id <> p.job_id AND o.page_no = p.page_no
+           AND p.credits > 0""",
+    )
+
+    assert "charges_match_their_pages" in {
+        verdict.invariant for verdict in await work.violations(own)
+    }

@@ -14,7 +14,7 @@ from runtime.embedded.postgres import OWNER, SYSTEM, EmbeddedPostgres
 from tests.support import builders, work
 from tests.support.database import administer
 
-REVISIONS = [f"{number:04}" for number in range(1, 10)]
+REVISIONS = [f"{number:04}" for number in range(1, 11)]
 
 
 @pytest.fixture

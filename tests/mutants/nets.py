@@ -4,6 +4,7 @@ from tests.mutants.mutation import Mutant
 
 LEDGER = "migrations/sql/0002_ledger.up.sql"
 JOB_TABLES = "migrations/sql/0003_jobs.up.sql"
+SPEED = "migrations/sql/0010_speed.up.sql"
 WALLS = "migrations/sql/0004_isolation.up.sql"
 CAP_TABLES = "migrations/sql/0005_budgets.up.sql"
 SETTLE = "tests/accounting/test_metering_settle.py"
@@ -132,9 +133,9 @@ MUTANTS = (
     ),
     net(
         "page_twice_in_a_job",
-        JOB_TABLES,
-        "    UNIQUE (tenant_id, job_id, url_key),",
-        "ALTER TABLE page DROP CONSTRAINT page_tenant_id_job_id_url_key_key",
+        SPEED,
+        "CREATE UNIQUE INDEX page_url",
+        "DROP INDEX page_url",
     ),
     net(
         "final_page_changes",

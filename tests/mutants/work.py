@@ -5,6 +5,7 @@ from tests.mutants.mutation import Mutant
 JOBS = "jobs/functions.sql"
 CAPS = "accounting/budget_functions.sql"
 LOCKS = "tests/accounting/test_locks.py"
+CASES = "tests/accounting/test_cases.py"
 SETTLE = "tests/accounting/test_metering_settle.py"
 FINISH = "tests/accounting/test_metering_finish.py"
 RACES = "tests/accounting/test_races.py"
@@ -104,31 +105,51 @@ CLAIMING = (
     guard(
         "pages_are_handed_out_twice",
         "claim_pages_v1",
-        "AND p.state = 'queued'",
-        "AND p.state IN ('queued', 'in_flight')",
+        "          AND p.state = 'queued' AND p.depth <= level",
+        "          AND p.depth <= level",
         SETTLE,
         RACES,
     ),
-    guard("write_of_final_pages", "write_pages_v1", "AND p.state = 'in_flight'", "", SETTLE),
+    guard(
+        "write_of_final_pages",
+        "write_pages_v2",
+        " AND p.state = 'in_flight' OFFSET 0",
+        " OFFSET 0",
+        SETTLE,
+    ),
+    guard(
+        "write_of_what_was_told_last",
+        "write_pages_v2",
+        "ORDER BY t.page_no, t.place",
+        "ORDER BY t.page_no, t.place DESC",
+        CASES,
+    ),
     guard(
         "write_credits_of_failures",
-        "write_pages_v1",
+        "write_pages_v2",
         "credits = CASE WHEN d.state = 'succeeded' THEN d.credits ELSE 0 END",
         "credits = 1",
         SETTLE,
     ),
     guard(
+        "write_entry_of_the_free",
+        "write_pages_v2",
+        "CASE WHEN d.state = 'succeeded' AND d.credits > 0 THEN p_transfer END",
+        "p_transfer",
+        SETTLE,
+    ),
+    guard(
         "found_beyond_max_pages",
-        "write_found_v1",
-        "excluded IS NULL AND rank <= j.max_pages - j.admitted",
-        "excluded IS NULL",
+        "write_found_v2",
+        "f.excluded IS NULL AND f.rank <= p_job.max_pages - p_job.admitted",
+        "f.excluded IS NULL",
         SETTLE,
     ),
     guard(
         "end_without_skipping",
         "skip_open_pages_v1",
-        "state IN ('queued', 'in_flight')",
-        "state = 'queued'",
+        "AND settled_at IS NULL",
+        "AND state = 'queued'",
         SETTLE,
     ),
 )
