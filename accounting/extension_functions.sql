@@ -106,7 +106,8 @@ BEGIN
     END IF;
     UPDATE hold SET reserved = reserved + p_amount, top_ups = top_ups + 1
     WHERE tenant_id = p_tenant AND hold_id = p_hold RETURNING top_ups INTO growth;
-    PERFORM fund_hold_v1(p_tenant, p_hold, p_amount, 'reserve:' || p_hold || ':' || growth);
+    PERFORM fund_holds_v1(p_tenant, ARRAY[p_hold], ARRAY[p_amount],
+                          ARRAY['reserve:' || p_hold || ':' || growth]);
     UPDATE budget_use u SET committed = u.committed + p_amount FROM hold_budget l
     WHERE l.tenant_id = p_tenant AND l.hold_id = p_hold AND u.tenant_id = l.tenant_id
       AND u.budget_id = l.budget_id AND u.period_start = l.period_start;

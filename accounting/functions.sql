@@ -60,59 +60,6 @@ BEGIN
 END
 $$;
 
--- Binds credits to a hold, soonest-expiring lots first; the caller has locked the account.
-CREATE OR REPLACE FUNCTION open_hold_v1(
-    p_tenant uuid, p_hold uuid, p_amount bigint, p_ceiling bigint
-) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO hold (tenant_id, hold_id, reserved, ceiling)
-    VALUES (p_tenant, p_hold, p_amount, p_ceiling);
-    PERFORM fund_hold_v1(p_tenant, p_hold, p_amount, 'reserve:' || p_hold);
-    PERFORM tell_low_credits_v1(p_tenant);
-END
-$$;
-
--- The credits of a hold, or of a further tranche of it: out of the balance, out of the lots.
-CREATE OR REPLACE FUNCTION fund_hold_v1(
-    p_tenant uuid, p_hold uuid, p_amount bigint, p_op_key text
-) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    source lot;
-    needed bigint := p_amount;
-    taken bigint;
-    place integer := (SELECT coalesce(max(position), 0) FROM hold_allocation
-                      WHERE tenant_id = p_tenant AND hold_id = p_hold);
-BEGIN
-    IF p_amount = 0 THEN
-        RETURN;
-    END IF;
-    UPDATE account SET available = available - p_amount, version = version + 1
-    WHERE tenant_id = p_tenant AND available >= p_amount;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'reserve of % exceeds the balance', p_amount USING ERRCODE = 'PT402';
-    END IF;
-    FOR source IN
-        SELECT * FROM lot WHERE tenant_id = p_tenant AND NOT exhausted
-        ORDER BY expires_at NULLS LAST, priority, lot_id FOR NO KEY UPDATE
-    LOOP
-        EXIT WHEN needed = 0;
-        taken := least(needed, source.remaining);
-        place := place + 1;
-        UPDATE lot SET remaining = remaining - taken, exhausted = (remaining = taken)
-        WHERE tenant_id = p_tenant AND lot_id = source.lot_id;
-        INSERT INTO hold_allocation (tenant_id, hold_id, position, lot_id, reserved)
-        VALUES (p_tenant, p_hold, place, source.lot_id, taken);
-        needed := needed - taken;
-    END LOOP;
-    IF needed <> 0 THEN
-        RAISE EXCEPTION 'the lots of tenant % do not sum to its balance', p_tenant
-            USING ERRCODE = 'PT500';
-    END IF;
-    INSERT INTO transfer (tenant_id, kind, debit, credit, amount, hold_id, op_key)
-    VALUES (p_tenant, 'reserve', 'available', 'held', p_amount, p_hold, p_op_key);
-END
-$$;
-
 -- Credits ran low: the tenant is told once, and again only after they had been enough.
 CREATE OR REPLACE FUNCTION tell_low_credits_v1(p_tenant uuid) RETURNS void LANGUAGE sql AS $$
     WITH changed AS (
@@ -178,63 +125,6 @@ BEGIN
     UPDATE hold SET state = 'closed', closed_at = now()
     WHERE tenant_id = p_tenant AND hold_id = p_hold;
     RETURN 'closed';
-END
-$$;
-
--- A job and its hold begin together: the replay of an earlier submit, or the job, its hold over the
--- tenant's lots, the reserve transfer and the seed URLs; or a refusal that has moved nothing.
--- The account's lock makes the twin of a submit wait here and then read the winner.
--- p_credits is the first tranche, p_ceiling the most the job may ever cost.
-CREATE OR REPLACE FUNCTION reserve_v1(
-    p_tenant uuid, p_job jsonb, p_credits bigint, p_ceiling bigint, p_seeds jsonb
-) RETURNS TABLE (outcome text, found_job uuid, available_credits bigint, refusal jsonb)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-    wanted job := jsonb_populate_record(NULL::job, p_job);
-    balance bigint;
-    known job;
-    refused jsonb;
-BEGIN
-    PERFORM enter_tenant_v1(p_tenant);
-    SELECT a.available INTO balance FROM account a JOIN tenant t USING (tenant_id)
-    WHERE a.tenant_id = p_tenant AND t.status = 'active' AND t.frozen_at IS NULL
-    FOR NO KEY UPDATE OF a;
-    IF NOT FOUND THEN
-        RETURN QUERY SELECT CASE WHEN t.status = 'active' THEN 'frozen' ELSE 'suspended' END,
-                            NULL::uuid, NULL::bigint, NULL::jsonb
-        FROM tenant t WHERE t.tenant_id = p_tenant;
-        RETURN;
-    END IF;
-    SELECT * INTO known FROM job j WHERE j.tenant_id = p_tenant AND
-        (j.job_id = wanted.job_id OR j.idempotency_key = wanted.idempotency_key)
-    ORDER BY j.job_id <> wanted.job_id LIMIT 1;
-    IF FOUND THEN
-        RETURN QUERY SELECT CASE WHEN known.job_id = wanted.job_id THEN 'created'
-                                 WHEN known.request_hash = wanted.request_hash THEN 'replayed'
-                                 ELSE 'conflict' END, known.job_id, balance, NULL::jsonb;
-        RETURN;
-    END IF;
-    balance := balance - expire_lots_v1(p_tenant);
-    IF wanted.quote_id IS NOT NULL AND NOT EXISTS (
-        SELECT FROM quote q WHERE q.tenant_id = p_tenant AND q.quote_id = wanted.quote_id
-            AND q.expires_at > now() AND q.prices = wanted.prices AND q.ceiling >= p_ceiling) THEN
-        RETURN QUERY SELECT 'quote_expired', NULL::uuid, balance, NULL::jsonb;
-        RETURN;
-    END IF;
-    IF balance < p_credits THEN
-        RETURN QUERY SELECT 'insufficient', NULL::uuid, balance, NULL::jsonb;
-        RETURN;
-    END IF;
-    refused := refusing_budget_v1(p_tenant, wanted.key_id, wanted.tags, p_credits);
-    IF refused IS NOT NULL THEN
-        RETURN QUERY SELECT 'over_budget', NULL::uuid, balance, refused;
-        RETURN;
-    END IF;
-    PERFORM open_hold_v1(p_tenant, wanted.job_id, p_credits, p_ceiling);
-    PERFORM commit_budgets_v1(p_tenant, wanted.job_id, wanted.key_id, wanted.tags, p_credits);
-    PERFORM insert_job_v1(p_tenant, wanted, p_seeds);
-    RETURN QUERY SELECT 'created', wanted.job_id, balance - p_credits, NULL::jsonb;
 END
 $$;
 

@@ -6,125 +6,21 @@ from uuid import UUID
 
 import msgspec
 
-from accounting import pricing
-from accounting.pricing import Terms
-from jobs import controls, idempotency, requests
+from accounting import pricing, reserving
+from jobs import controls
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobError
-from jobs.requests import Extension, JobRequest
+from jobs.requests import Extension
 from jobs.runs import Lease
 from jobs.status import JobNotFound
 from jobs.vocabulary import CompletionReason
 from runtime import database, sql
-from runtime.database import Connection, Row
-from runtime.errors import Refusal
+from runtime.database import Connection
 
 SQL = sql.beside(__file__)
 
 Settled = Literal["settled", "stale", "cancelled"]
 Finished = Literal["finished", "already", "stale", "unfinished"]
-
-
-class Seed(msgspec.Struct, frozen=True, kw_only=True):
-    """A URL a job begins with; `key` is its canonical key in hexadecimal."""
-
-    url: str
-    key: str
-
-
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """A validated request, ready to be reserved. The job's id is made before the first try."""
-
-    tenant_id: UUID
-    job_id: UUID
-    key_id: str
-    request: JobRequest
-    seeds: list[Seed]
-    idempotency_key: str | None = None
-    parent_job_id: UUID | None = None
-
-
-class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
-    """The job of a submit, and whether an earlier submit had made it."""
-
-    job_id: UUID
-    replayed: bool
-    credits_reserved: int
-
-
-class InsufficientCredits(Refusal):
-    """Nothing was moved; the answer tells what is missing."""
-
-    def __init__(self, *, required: int, available: int, page_price: int) -> None:
-        super().__init__(
-            "insufficient_credits",
-            f"This reserves {required} credits and {available} are available.",
-            required=required,
-            available=available,
-            max_affordable_pages=available // page_price if page_price else None,
-        )
-
-
-class OverBudget(Refusal):
-    """A cap would be overdrawn; the answer names it, and nothing was moved."""
-
-    def __init__(self, budget: dict[str, Any]) -> None:
-        whose = f"{budget['node']} {budget['subject']}".strip()
-        super().__init__(
-            "budget_exhausted",
-            f"The {budget['period']} cap of this {whose} is {budget['cap']} credits, of which "
-            f"{budget['used']} are used and {budget['held']} held.",
-            budget=budget,
-        )
-
-
-async def enqueue(connection: Connection, submission: Submission, agreed: Terms) -> Enqueued:
-    """Reserves and creates the job in one call, or replays it; safe to repeat as it stands.
-
-    Raises InsufficientCredits, OverBudget, or Refusal for a key used with another body, a quote
-    that is over, or a suspended tenant.
-    """
-    credits = min(agreed.ceiling, pricing.first_tranche(submission.request, agreed.prices))
-    row = await connection.fetchrow(
-        SQL.reserve,
-        submission.tenant_id,
-        database.as_json(_job_row(submission, agreed)),
-        credits,
-        agreed.ceiling,
-        database.as_json(submission.seeds),
-    )
-    assert row is not None
-    if row["outcome"] == "created":
-        return Enqueued(job_id=row["found_job"], replayed=False, credits_reserved=credits)
-    if row["outcome"] == "replayed":
-        return Enqueued(job_id=row["found_job"], replayed=True, credits_reserved=0)
-    if row["outcome"] == "insufficient":
-        raise InsufficientCredits(
-            required=credits,
-            available=row["available_credits"],
-            page_price=max(agreed.prices.values()),
-        )
-    raise _refusal(row)
-
-
-def _refusal(row: Row) -> Refusal:
-    match row["outcome"]:
-        case "over_budget":
-            return OverBudget(row["refusal"])
-        case "conflict":
-            return Refusal(
-                "idempotency_conflict",
-                "This Idempotency-Key was used with another body.",
-                job_id=str(row["found_job"]),
-            )
-        case "quote_expired":
-            return requests.invalid("quote_id", "the quote is over, or was for something else")
-        case "frozen":
-            return Refusal(
-                "tenant_suspended",
-                "Reservations of this tenant wait until an operator has looked at its ledger.",
-            )
-    return Refusal("tenant_suspended", "This tenant is suspended.")
 
 
 async def top_up(
@@ -204,10 +100,10 @@ async def extend(connection: Connection, tenant_id: UUID, job_id: UUID, wanted: 
     if controls.checked(row["outcome"], "cannot be extended") == "extended":
         return int(row["moved"])
     if row["outcome"] == "insufficient":
-        raise InsufficientCredits(
+        raise reserving.InsufficientCredits(
             required=row["refusal"]["required"], available=row["available_credits"], page_price=0
         )
-    raise _refusal(row)
+    raise reserving.refusal_of(row)
 
 
 async def resume_funded(connection: Connection, *, limit: int) -> list["Swept"]:
@@ -243,28 +139,6 @@ async def settle_orphans(connection: Connection, *, limit: int) -> list[Swept]:
     """Closes the holds of final jobs that a crash left open, each by itself."""
     rows = await connection.fetch(SQL.settle_orphans, limit)
     return [msgspec.convert(dict(row), Swept) for row in rows]
-
-
-def _job_row(submission: Submission, agreed: Terms) -> dict[str, Any]:
-    request = submission.request
-    return {
-        "job_id": submission.job_id,
-        "parent_job_id": submission.parent_job_id,
-        "key_id": submission.key_id,
-        "kind": requests.kind_of(request),
-        "idempotency_key": submission.idempotency_key,
-        "request_hash": "\\x" + idempotency.request_hash(request).hex(),
-        "request": request,
-        "tags": request.tags,
-        "metadata": request.metadata,
-        "price_version": agreed.price_version,
-        "prices": agreed.prices,
-        "quote_id": request.quote_id,
-        "max_pages": request.max_pages,
-        "max_credits": request.max_credits,
-        "priority": request.priority,
-        "timeout_seconds": request.timeout_seconds,
-    }
 
 
 def _page_row(outcome: PageOutcome, prices: dict[str, int]) -> dict[str, Any]:

@@ -1,7 +1,3 @@
--- name: reserve(tenant_id, job, credits, ceiling, seeds)
-SELECT outcome, found_job, available_credits, refusal
-FROM reserve_v1(:tenant_id, :job, :credits, :ceiling, :seeds);
-
 -- name: top_up(tenant_id, job_id, token, credits)
 SELECT top_up_v1(:tenant_id, :job_id, :token, :credits);
 

@@ -7,9 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from accounting import metering, pricing, tenants
-from accounting.metering import Seed, Submission
+from accounting import metering, pricing, reserving, tenants
 from accounting.pricing import Terms
+from accounting.reserve_groups import ReserveGroups
+from accounting.reserving import Seed, Submission
 from jobs import runs, urls
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.requests import CrawlRequest
@@ -84,15 +85,14 @@ async def terms(system: Database, max_pages: int) -> Terms:
     return pricing.terms(CrawlRequest(url=START, max_pages=max_pages), book)
 
 
-async def reserve(connection: Connection, tenant_id: UUID, agreed: Terms, pages: int) -> None:
-    submission = Submission(
+def submission(tenant_id: UUID, pages: int) -> Submission:
+    return Submission(
         tenant_id=tenant_id,
         job_id=ids.new_id(),
         key_id=KEY_ID,
         request=CrawlRequest(url=START, max_pages=pages),
         seeds=[Seed(url=START, key=urls.url_key(START).hex())],
     )
-    await metering.enqueue(connection, submission, agreed)
 
 
 async def whole_lives(system: Database, tenant_id: UUID, mix: Mix) -> Life:
@@ -122,7 +122,7 @@ async def _worker(
         charged = 0
         for _ in range(mix.jobs):
             with watch("reserve"):
-                await reserve(connection, tenant_id, agreed, mix.pages)
+                await reserving.enqueue(connection, submission(tenant_id, mix.pages), agreed)
             with watch("claim job"):
                 run = await runs.claim_job(connection, "bench", lease_seconds=600)
             assert run is not None
@@ -180,17 +180,21 @@ def outcome(claim: Claim, fails_every: int) -> PageOutcome:
 async def hot_reserves(
     system: Database, tenant_id: UUID, *, callers: int, seconds: float
 ) -> tuple[float, list[float]]:
-    """Reserves a second by so many callers on one tenant's row, and each one's milliseconds."""
+    """Reserves a second by so many callers at once, as a gateway makes them, on one tenant's row.
+
+    And each one's milliseconds.
+    """
     agreed = await terms(system, 10)
+    groups = ReserveGroups(system, seconds=seconds)
     began = clock.monotonic()
     times: list[float] = []
 
     async def caller() -> None:
-        async with system.connection() as connection:
-            while clock.monotonic() < began + seconds:
-                start = clock.monotonic()
-                await reserve(connection, tenant_id, agreed, 10)
-                times.append((clock.monotonic() - start) * 1000)
+        while clock.monotonic() < began + seconds:
+            start = clock.monotonic()
+            await groups.enqueue(submission(tenant_id, 10), agreed)
+            times.append((clock.monotonic() - start) * 1000)
 
     await asyncio.gather(*(caller() for _ in range(callers)))
+    await groups.close()
     return len(times) / (clock.monotonic() - began), times

@@ -96,6 +96,7 @@ class Parts:
             await loops.end(listening)
             await asyncio.wait([watching], timeout=END_SECONDS)
             await loops.end(watching)
+            await self.commands.close()
             await self.bell.close()
             await self.signals.close()
             await self.system.close()

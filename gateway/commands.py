@@ -9,9 +9,10 @@ import structlog
 
 from accounting import metering, pricing, quotes
 from accounting.keys import Principal
-from accounting.metering import Enqueued, Seed, Submission
 from accounting.pricing import Prices, Terms
 from accounting.quotes import Quote
+from accounting.reserve_groups import ReserveGroups
+from accounting.reserving import Enqueued, Seed, Submission
 from accounting.tenants import Plan
 from gateway import metrics
 from jobs import controls, lifecycle, requests, retries, status, urls
@@ -48,6 +49,11 @@ class Commands:
         self._bell = bell
         self._prices = prices
         self._policy = policy
+        self._reserves = ReserveGroups(database, seconds=TRIES_SECONDS)
+
+    async def close(self) -> None:
+        """Gives up what is being reserved."""
+        await self._reserves.close()
 
     async def submit(
         self, principal: Principal, request: JobRequest, *, idempotency_key: str | None
@@ -88,10 +94,7 @@ class Commands:
     async def _enqueue(self, principal: Principal, submission: Submission) -> Submitted:
         request = submission.request
         agreed = await self.terms(principal, request)
-        enqueued = await self._database.repeat(
-            lambda connection: metering.enqueue(connection, submission, agreed),
-            seconds=TRIES_SECONDS,
-        )
+        enqueued = await self._reserves.enqueue(submission, agreed)
         if not enqueued.replayed:
             await self._announce(enqueued, request)
         job = await self.read(principal, enqueued.job_id)

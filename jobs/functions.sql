@@ -14,27 +14,26 @@ BEGIN
 END
 $$;
 
--- The job and its seed URLs, inserted by reserve_v1 in its transaction.
-CREATE OR REPLACE FUNCTION insert_job_v1(p_tenant uuid, p_wanted job, p_seeds jsonb)
+-- Jobs and their seed URLs, inserted by reserve_group_v1 in its transaction.
+CREATE OR REPLACE FUNCTION insert_jobs_v1(p_tenant uuid, p_items jsonb)
 RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    seeds integer := jsonb_array_length(p_seeds);
 BEGIN
     INSERT INTO job (tenant_id, job_id, parent_job_id, key_id, kind, idempotency_key, request_hash,
                      request, tags, metadata, price_version, prices, quote_id, max_pages,
                      max_credits, priority, timeout_seconds, queue_limit_at, deadline_at,
                      admitted, queued)
-    VALUES (p_tenant, p_wanted.job_id, p_wanted.parent_job_id, p_wanted.key_id, p_wanted.kind,
-            p_wanted.idempotency_key, p_wanted.request_hash, p_wanted.request, p_wanted.tags,
-            p_wanted.metadata, p_wanted.price_version, p_wanted.prices, p_wanted.quote_id,
-            p_wanted.max_pages, p_wanted.max_credits, coalesce(p_wanted.priority, 50),
-            p_wanted.timeout_seconds, now() + interval '30 min',
-            now() + interval '30 min' + make_interval(secs => p_wanted.timeout_seconds),
-            seeds, seeds);
+    SELECT p_tenant, w.job_id, w.parent_job_id, w.key_id, w.kind, w.idempotency_key, w.request_hash,
+           w.request, w.tags, w.metadata, w.price_version, w.prices, w.quote_id, w.max_pages,
+           w.max_credits, coalesce(w.priority, 50), w.timeout_seconds, now() + interval '30 min',
+           now() + interval '30 min' + make_interval(secs => w.timeout_seconds),
+           jsonb_array_length(i.seeds), jsonb_array_length(i.seeds)
+    FROM jsonb_to_recordset(p_items) AS i (job jsonb, seeds jsonb)
+    CROSS JOIN jsonb_populate_record(NULL::job, i.job) AS w;
     INSERT INTO page (tenant_id, job_id, page_no, url, url_key, depth, source)
-    SELECT p_tenant, p_wanted.job_id, s.place - 1, s.seed ->> 'url',
+    SELECT p_tenant, (i.job ->> 'job_id')::uuid, s.place - 1, s.seed ->> 'url',
            decode(s.seed ->> 'key', 'hex'), 0, 'seed'
-    FROM jsonb_array_elements(p_seeds) WITH ORDINALITY AS s (seed, place);
+    FROM jsonb_to_recordset(p_items) AS i (job jsonb, seeds jsonb)
+    CROSS JOIN jsonb_array_elements(i.seeds) WITH ORDINALITY AS s (seed, place);
 END
 $$;
 

@@ -7,7 +7,7 @@ import pytest
 
 from accounting import budgets, lots
 from accounting.lots import Grant
-from accounting.metering import OverBudget
+from accounting.reserving import OverBudget
 from runtime import clock
 from runtime.database import Database
 from runtime.errors import Refusal

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from accounting import metering, pricing, tenants
+from accounting import metering, pricing, reserving, tenants
 from accounting.pricing import PriceLine
 from jobs import runs
 from jobs.status import JobNotFound
@@ -137,8 +137,8 @@ async def test_a_refused_submit_leaves_nothing_that_could_be_settled(
     before = await builders.footprint(system, tenant.tenant_id)
     async with app.connection() as connection:
         terms = pricing.terms(refused.request, await pricing.current(connection))
-        with pytest.raises(metering.InsufficientCredits):
-            await metering.enqueue(connection, refused, terms)
+        with pytest.raises(reserving.InsufficientCredits):
+            await reserving.enqueue(connection, refused, terms)
         with pytest.raises(JobNotFound):
             await metering.cancel(connection, tenant.tenant_id, refused.job_id)
     lease = runs.Lease(tenant_id=tenant.tenant_id, job_id=refused.job_id, token=1)

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
-from accounting import lots, metering, pricing
+from accounting import lots, metering, pricing, reserving
 from accounting.lots import Grant
-from accounting.metering import InsufficientCredits
+from accounting.reserving import InsufficientCredits
 from jobs import runs
 from jobs.outcomes import Facts
 from jobs.runs import Run
@@ -77,7 +77,7 @@ class Crowd:
         agreed = pricing.terms(submission.request, await self.repeat(pricing.current))
         try:
             made = await self.repeat(
-                lambda connection: metering.enqueue(connection, submission, agreed)
+                lambda connection: reserving.enqueue(connection, submission, agreed)
             )
         except InsufficientCredits:
             return

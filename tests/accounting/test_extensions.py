@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from accounting import metering, pricing
-from accounting.metering import InsufficientCredits, OverBudget
+from accounting.reserving import InsufficientCredits, OverBudget
 from jobs import controls
 from jobs.controls import InvalidState
 from jobs.requests import Extension

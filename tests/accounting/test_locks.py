@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accounting import budgets, lots, metering
+from accounting import budgets, lots, metering, reserving
 from accounting.budgets import BudgetRequest
 from accounting.lots import Grant
 from jobs import runs
@@ -83,7 +83,7 @@ async def reserve(connection: Connection, run: Run) -> str:
     submission = builders.a_submission(run.lease.tenant_id, max_pages=10)
     agreed = builders.pricing.terms(submission.request, await builders.pricing.current(connection))
     try:
-        await metering.enqueue(connection, submission, agreed)
+        await reserving.enqueue(connection, submission, agreed)
     except Refusal as refused:
         return refused.code
     return "created"

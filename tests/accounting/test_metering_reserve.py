@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from accounting import metering, pricing, tenants
-from accounting.metering import Enqueued, InsufficientCredits, Submission
+from accounting import pricing, reserving, tenants
+from accounting.reserving import Enqueued, InsufficientCredits, Submission
 from runtime import clock
 from runtime.database import Database
 from runtime.errors import Refusal
@@ -16,7 +16,7 @@ from tests.support import builders, work
 async def enqueue(database: Database, submission: Submission) -> Enqueued:
     async with database.connection() as connection:
         agreed = pricing.terms(submission.request, await pricing.current(connection))
-        return await metering.enqueue(connection, submission, agreed)
+        return await reserving.enqueue(connection, submission, agreed)
 
 
 async def rows_of(system: Database, tenant_id, *tables: str) -> list[int]:

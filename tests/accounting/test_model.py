@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 
 from accounting.budgets import BudgetRequest
 from accounting.lots import Grant
-from accounting.metering import Submission
 from accounting.pricing import Terms
+from accounting.reserving import Submission
 from jobs.runs import Run
 from tests.support import builders, moves, work
 from tests.support.database import DatabaseUrls

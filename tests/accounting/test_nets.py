@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from accounting import budgets, metering, quotes
+from accounting import budgets, metering, quotes, reserving
 from accounting.budgets import BudgetRequest
-from accounting.metering import OverBudget
 from accounting.pricing import Terms
+from accounting.reserving import OverBudget
 from runtime import clock, database
 from runtime.database import Connection, Database
 from runtime.errors import Refusal
@@ -210,7 +210,7 @@ async def a_hold(system: Database) -> tuple[UUID, UUID]:
 async def test_more_than_the_balance_cannot_be_funded(system: Database) -> None:
     tenant_id, job_id = await a_hold(system)
 
-    call = "fund_hold_v1($1, $2, 91, 'reserve:more')"
+    call = "fund_holds_v1($1, ARRAY[$2::uuid], ARRAY[91], ARRAY['reserve:more'])"
 
     assert await refusal_of(system, call, tenant_id, job_id) == "PT402"
 
@@ -229,7 +229,11 @@ async def test_lots_that_do_not_sum_to_the_balance_fund_nothing(system: Database
     with pytest.raises(Exception, match="do not sum") as refused:  # noqa: PT012 # taken back
         async with system.transaction() as tx:
             await tx.execute("UPDATE lot SET remaining = 1 WHERE remaining > 1")
-            await tx.fetchval("SELECT fund_hold_v1($1, $2, 9, 'more')", tenant_id, job_id)
+            await tx.fetchval(
+                "SELECT fund_holds_v1($1, ARRAY[$2::uuid], ARRAY[9], ARRAY['more'])",
+                tenant_id,
+                job_id,
+            )
 
     assert database.sqlstate(refused.value) == "PT500"
 
@@ -275,7 +279,7 @@ async def test_a_quote_binds_its_prices_and_its_ceiling(
 
     with pytest.raises(Refusal, match="quote"):
         async with app.connection() as connection:
-            await metering.enqueue(connection, submission, other)
+            await reserving.enqueue(connection, submission, other)
 
 
 async def test_a_job_that_goes_on_is_no_orphan(system: Database) -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from accounting import metering, pricing, quotes
+from accounting import pricing, quotes, reserving
 from accounting.pricing import PriceLine
 from runtime.database import Database
 from runtime.errors import Refusal
@@ -29,7 +29,7 @@ async def submit_with(app: Database, submission, quote_id):
     async with app.transaction(submission.tenant_id) as tx:
         agreed = await quotes.terms_of(tx, submission.tenant_id, quote_id, request)
     async with app.connection() as connection:
-        return await metering.enqueue(
+        return await reserving.enqueue(
             connection, msgspec.structs.replace(submission, request=request), agreed
         )
 
@@ -89,7 +89,7 @@ async def test_a_quote_is_over_after_fifteen_minutes(app: Database, system: Data
     # Even with terms that were read in time: the database decides at the reserve.
     with pytest.raises(Refusal, match="quote"):
         async with app.connection() as connection:
-            await metering.enqueue(
+            await reserving.enqueue(
                 connection, msgspec.structs.replace(submission, request=request), agreed
             )
     assert (await builders.balance_of(system, tenant.tenant_id)).held == 0

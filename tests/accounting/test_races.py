@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accounting import budgets, lots, metering, pricing, quotes
+from accounting import budgets, lots, metering, pricing, quotes, reserving
 from accounting.budgets import BudgetRequest
 from accounting.pricing import PriceLine
 from jobs import runs
@@ -55,7 +55,7 @@ async def test_one_of_fifty_bodies_with_one_key_is_taken(app: Database, system: 
             tenant.tenant_id, max_pages=next(bodies), idempotency_key="one"
         )
         agreed = pricing.terms(submission.request, await pricing.current(connection))
-        await metering.enqueue(connection, submission, agreed)
+        await reserving.enqueue(connection, submission, agreed)
         return "created"
 
     assert await race(app, submit) == {"created": 1, "idempotency_conflict": MANY - 1}
@@ -67,7 +67,7 @@ async def test_credits_for_one_job_are_one_job(app: Database, system: Database) 
     async def submit(connection: Connection) -> str:
         submission = builders.a_submission(tenant.tenant_id, max_pages=10)
         agreed = pricing.terms(submission.request, await pricing.current(connection))
-        await metering.enqueue(connection, submission, agreed)
+        await reserving.enqueue(connection, submission, agreed)
         return "created"
 
     assert await race(app, submit) == {"created": 1, "insufficient_credits": MANY - 1}

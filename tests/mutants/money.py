@@ -1,4 +1,4 @@
-"""Guards of settling and reserving: locks, tokens, states, balances and quotes."""
+"""Guards of settling: locks, tokens, states, and what is charged and given back."""
 
 from tests.mutants.mutation import Mutant
 
@@ -27,7 +27,7 @@ def unlocked(name: str, within: str, old: str, *tests: str) -> Mutant:
     return guard(name, within, old, old.replace(LOCK, ""), *tests)
 
 
-SETTLING = (
+MUTANTS = (
     unlocked("settle_without_job_lock", "settle_pages_v1", OF_JOB, LOCKS),
     unlocked("settle_without_hold_lock", "settle_pages_v1", OF_HOLD, LOCKS),
     guard(
@@ -88,62 +88,3 @@ SETTLING = (
         SETTLE,
     ),
 )
-RESERVING = (
-    guard("reserve_without_account_lock", "reserve_v1", " FOR NO KEY UPDATE OF a", "", LOCKS),
-    guard("reserve_for_the_frozen", "reserve_v1", " AND t.frozen_at IS NULL", "", LOCKS),
-    guard("reserve_for_the_suspended", "reserve_v1", " AND t.status = 'active'", "", RESERVE),
-    guard(
-        "reserve_conflict_is_a_replay",
-        "reserve_v1",
-        "known.request_hash = wanted.request_hash",
-        "true",
-        RESERVE,
-    ),
-    guard(
-        "reserve_spends_the_expired",
-        "reserve_v1",
-        "balance - expire_lots_v1(p_tenant)",
-        "balance",
-        RESERVE,
-    ),
-    guard("reserve_by_a_late_quote", "reserve_v1", " AND q.expires_at > now()", "", QUOTES),
-    guard(
-        "reserve_by_a_quote_of_other_prices",
-        "reserve_v1",
-        " AND q.prices = wanted.prices",
-        "",
-        NETS,
-    ),
-    guard("reserve_over_the_quote", "reserve_v1", " AND q.ceiling >= p_ceiling", "", NETS),
-    guard(
-        "reserve_without_a_look_at_the_balance",
-        "reserve_v1",
-        "balance < p_credits",
-        "false",
-        RESERVE,
-    ),
-    guard(
-        "reserve_without_a_look_at_caps",
-        "reserve_v1",
-        "refused IS NOT NULL",
-        "false",
-        "tests/accounting/test_budgets.py",
-    ),
-    guard(
-        "reserve_counts_in_no_cap",
-        "reserve_v1",
-        "PERFORM commit_budgets_v1(",
-        "PERFORM concat(",
-        "tests/accounting/test_budgets.py",
-    ),
-    guard("fund_below_zero", "fund_hold_v1", " AND available >= p_amount", "", NETS),
-    guard(
-        "fund_in_any_order",
-        "fund_hold_v1",
-        "ORDER BY expires_at NULLS LAST, priority, lot_id",
-        "ORDER BY lot_id",
-        RESERVE,
-    ),
-    guard("fund_of_lots_that_do_not_sum", "fund_hold_v1", "IF needed <> 0", "IF false", NETS),
-)
-MUTANTS = (*SETTLING, *RESERVING)

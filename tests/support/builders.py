@@ -6,15 +6,16 @@ from uuid import UUID
 
 import msgspec
 
-from accounting import budgets, keys, ledger, lots, metering, pricing, tenants
+from accounting import budgets, keys, ledger, lots, metering, pricing, reserving, tenants
 from accounting.budgets import BudgetRequest
 from accounting.keys import CUSTOMER_SCOPES
 from accounting.ledger import Balance
 from accounting.lots import Grant
-from accounting.metering import Facts, Found, PageOutcome, Seed, Submission
+from accounting.reserving import Seed, Submission
 from accounting.tenants import Plan, Tenant
 from jobs import runs, urls
 from jobs.addresses import AddressPolicy
+from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.requests import CrawlRequest
 from jobs.runs import Run
 from jobs.vocabulary import PageStatus, Scope
@@ -93,7 +94,7 @@ async def a_job(database: Database, tenant_id: UUID, **fields: Any) -> UUID:
     async with database.connection() as connection:
         submission = a_submission(tenant_id, **fields)
         agreed = pricing.terms(submission.request, await pricing.current(connection))
-        enqueued = await metering.enqueue(connection, submission, agreed)
+        enqueued = await reserving.enqueue(connection, submission, agreed)
     return enqueued.job_id
 
 

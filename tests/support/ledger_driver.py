@@ -7,11 +7,11 @@ from uuid import UUID
 
 import msgspec
 
-from accounting import budgets, ledger, lots, metering, quotes, tenants
+from accounting import budgets, ledger, lots, metering, quotes, reserving, tenants
 from accounting.budgets import BudgetRequest
 from accounting.lots import Grant
-from accounting.metering import Submission
 from accounting.pricing import Terms
+from accounting.reserving import Submission
 from jobs import runs
 from jobs.outcomes import Found, PageOutcome
 from jobs.runs import Run
@@ -95,7 +95,7 @@ class Driver:
 
         async def enqueue() -> tuple[str, Any]:
             async with self.system.connection() as connection:
-                made = await metering.enqueue(connection, submission, agreed)
+                made = await reserving.enqueue(connection, submission, agreed)
             return "replayed" if made.replayed else "created", made.job_id
 
         try:
