@@ -163,35 +163,51 @@ $$;
 -- A batch of finished pages, the URLs they discovered, the job's counters, the hold and the ledger
 -- move together, or nothing does. Guarded by the lease's token; what is final already is left alone,
 -- so that repeating a call whose commit was in doubt changes nothing.
-CREATE OR REPLACE FUNCTION settle_pages_v1(
-    p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_found jsonb, p_facts jsonb
-) RETURNS text LANGUAGE plpgsql
+-- Gives the answer, and with it up to `p_take` pages to fetch next: a row for each, or one without.
+CREATE OR REPLACE FUNCTION settle_pages_v2(
+    p_tenant uuid, p_job uuid, p_token bigint, p_pages json, p_found json, p_facts jsonb,
+    p_take integer, p_by_level boolean
+) RETURNS TABLE (
+    answer text, page_no integer, url text, depth integer, attempts integer, source text
+) LANGUAGE plpgsql
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
     h hold;
     done record;
     found record;
+    taken integer;
+    excess bigint;
     entry bigint := nextval('transfer_transfer_id_seq');
 BEGIN
+    answer := 'stale';
     PERFORM enter_tenant_v1(p_tenant);
     SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
     IF j.lease_token IS DISTINCT FROM p_token OR j.state NOT IN ('running', 'pausing') THEN
-        RETURN CASE WHEN j.state = 'cancelling' THEN 'cancelled' ELSE 'stale' END;
+        answer := CASE WHEN j.state = 'cancelling' THEN 'cancelled' ELSE 'stale' END;
+        RETURN NEXT;
+        RETURN;
     END IF;
     SELECT * INTO h FROM hold WHERE tenant_id = p_tenant AND hold_id = p_job FOR NO KEY UPDATE;
     IF h.state <> 'open' OR h.fence <> p_token THEN
-        RETURN 'stale';
+        RETURN NEXT;
+        RETURN;
     END IF;
     done := write_pages_v2(p_tenant, p_job, p_token, p_pages, entry);
     found := write_found_v2(j, p_found);
-    PERFORM count_flush_v1(p_tenant, p_job, done, found, p_facts);
+    excess := excess_v1(h.reserved - h.charged - done.credits - h.released,
+                        j.max_pages - j.succeeded - j.failed - j.skipped - done.pages, j.prices);
+    RETURN QUERY SELECT 'settled', t.* FROM take_pages_v1(
+        j, j.in_flight - done.pages, h.reserved - h.charged - done.credits - h.released - excess,
+        p_take, p_by_level) AS t;
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    PERFORM count_flush_v1(p_tenant, p_job, done, found, taken, p_facts);
     PERFORM charge_v2(p_tenant, p_job, done.credits, entry, 'charge:' || p_job || ':' || h.flush_no + 1);
-    PERFORM release_v1(
-        p_tenant, p_job, excess_v1(h.reserved - h.charged - done.credits - h.released,
-            j.max_pages - j.succeeded - j.failed - j.skipped - done.pages, j.prices),
-        'release:' || p_job || ':' || h.flush_no + 1);
-    RETURN 'settled';
+    PERFORM release_v1(p_tenant, p_job, excess, 'release:' || p_job || ':' || h.flush_no + 1);
+    IF taken = 0 THEN
+        answer := 'settled';
+        RETURN NEXT;
+    END IF;
 END
 $$;
 

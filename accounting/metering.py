@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from accounting import pricing, reserving
-from jobs import controls
+from jobs import controls, runs
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobError
 from jobs.requests import Extension
-from jobs.runs import Lease
+from jobs.runs import Claim, Lease
 from jobs.status import JobNotFound
 from jobs.vocabulary import CompletionReason
 from runtime import database, sql
@@ -34,6 +34,21 @@ async def top_up(
     return answer
 
 
+class Flush(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run settles at once: finished pages, the URLs they led to, what else it tells."""
+
+    outcomes: Sequence[PageOutcome]
+    found: Sequence[Found]
+    facts: Facts
+
+
+class Flushed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a flush, and the URLs that were claimed in the same transaction."""
+
+    answer: Settled
+    claims: list[Claim]
+
+
 async def settle_pages(
     connection: Connection,
     lease: Lease,
@@ -42,20 +57,38 @@ async def settle_pages(
     found: Sequence[Found],
     facts: Facts,
 ) -> Settled:
+    """As settle_and_claim, which claims nothing."""
+    flush = Flush(outcomes=outcomes, found=found, facts=facts)
+    return (await settle_and_claim(connection, lease, prices, flush, take=0)).answer
+
+
+async def settle_and_claim(
+    connection: Connection,
+    lease: Lease,
+    prices: dict[str, int],
+    flush: Flush,
+    *,
+    take: int,
+    by_level: bool = False,
+) -> Flushed:
     """Writes outcomes, charges, releases, children and counters in one transaction, or nothing.
 
     Anything but `settled` means that the run has lost its job and must throw its pages away.
+    Up to `take` URLs are claimed with it, as runs.claim_pages would right after.
     """
-    answer: Settled = await connection.fetchval(
+    rows = await connection.fetch(
         SQL.settle_pages,
         lease.tenant_id,
         lease.job_id,
         lease.token,
-        database.as_json([_page_row(outcome, prices) for outcome in outcomes]),
-        database.as_json(found),
-        database.as_json(facts),
+        database.as_json([_page_row(outcome, prices) for outcome in flush.outcomes]),
+        database.as_json(flush.found),
+        database.as_json(flush.facts),
+        take,
+        by_level,
     )
-    return answer
+    claims = [runs.claim_of(row) for row in rows if row["page_no"] is not None]
+    return Flushed(answer=rows[0]["answer"], claims=claims)
 
 
 async def finish(

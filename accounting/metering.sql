@@ -1,8 +1,10 @@
 -- name: top_up(tenant_id, job_id, token, credits)
 SELECT top_up_v1(:tenant_id, :job_id, :token, :credits);
 
--- name: settle_pages(tenant_id, job_id, token, pages, found, facts)
-SELECT settle_pages_v1(:tenant_id, :job_id, :token, :pages, :found, :facts);
+-- name: settle_pages(tenant_id, job_id, token, pages, found, facts, take, by_level)
+SELECT answer, page_no, url, depth, attempts, source
+FROM settle_pages_v2(
+    :tenant_id, :job_id, :token, :pages, :found, :facts, :take, :by_level);
 
 -- name: finish(tenant_id, job_id, token, reason, error)
 SELECT finish_job_v1(:tenant_id, :job_id, :token, :reason, :error);

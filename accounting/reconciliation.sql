@@ -89,10 +89,12 @@ SELECT tenant_id, hold_id::text AS subject,
 FROM hold WHERE charged > ceiling;
 
 -- name: counters_match_their_pages()
-SELECT j.tenant_id, j.job_id::text AS subject,
-       format('counters %s, pages %s', ARRAY[j.queued, j.in_flight, j.succeeded, j.failed, j.skipped],
-              p.counted) AS detail
-FROM job j LEFT JOIN (
+-- A job's counters are the states of its pages, and every page has its job.
+SELECT tenant_id, job_id::text AS subject,
+       format('counters %s, pages %s', j.counted, p.counted) AS detail
+FROM (SELECT tenant_id, job_id,
+             ARRAY[queued, in_flight, succeeded, failed, skipped]::bigint[] AS counted FROM job) AS j
+FULL JOIN (
     SELECT tenant_id, job_id, ARRAY[
         coalesce(sum(pages) FILTER (WHERE state = 'queued'), 0),
         coalesce(sum(pages) FILTER (WHERE state = 'in_flight'), 0),
@@ -101,8 +103,7 @@ FROM job j LEFT JOIN (
         coalesce(sum(pages) FILTER (WHERE state = 'skipped'), 0)]::bigint[] AS counted
     FROM page_sum GROUP BY tenant_id, job_id
 ) AS p USING (tenant_id, job_id)
-WHERE ARRAY[j.queued, j.in_flight, j.succeeded, j.failed, j.skipped]::bigint[]
-    <> coalesce(p.counted, '{0,0,0,0,0}');
+WHERE coalesce(j.counted, '{0,0,0,0,0}') <> coalesce(p.counted, '{0,0,0,0,0}');
 
 -- name: final_jobs_are_settled()
 SELECT h.tenant_id, h.hold_id::text AS subject, 'the job is final, its hold is open' AS detail

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from accounting import metering, pricing, reserving, tenants
+from accounting.metering import Flush
 from accounting.pricing import Terms
 from accounting.reserve_groups import ReserveGroups
 from accounting.reserving import Seed, Submission
@@ -30,7 +31,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     pages: int = 500
     jobs: int = 4
-    workers: int = 8
+    workers: int = 4
     fails_every: int = 0
 
 
@@ -135,22 +136,21 @@ async def _worker(
 async def _run_job(
     connection: Connection, run: Run, mix: Mix, links: Sequence[Found], watch: Watch
 ) -> int:
-    """Discovery stays one batch ahead of the claims, as in a crawl."""
+    """Discovery stays one batch ahead; each flush claims the next batch, as a worker's does."""
     known, charged, settled = 0, 0, 0
     done: list[PageOutcome] = []
     while settled < mix.pages:
         found = links[known : known + mix.batch]
         known += len(found)
+        flush = Flush(outcomes=done, found=found, facts=Facts())
         with watch("flush"):
-            answer = await metering.settle_pages(
-                connection, run.lease, run.prices, done, found, Facts()
+            flushed = await metering.settle_and_claim(
+                connection, run.lease, run.prices, flush, take=mix.batch
             )
-        assert answer == "settled"
+        assert flushed.answer == "settled"
         settled += len(done)
         charged += sum(one.status == "succeeded" for one in done)
-        with watch("claim pages"):
-            claims = await runs.claim_pages(connection, run.lease, limit=mix.batch, by_level=False)
-        done = [outcome(claim, mix.fails_every) for claim in claims]
+        done = [outcome(claim, mix.fails_every) for claim in flushed.claims]
     return charged
 
 

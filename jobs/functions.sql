@@ -229,7 +229,6 @@ END
 $$;
 
 -- A run takes URLs to fetch, shallowest first. The hold must still pay for all that is in flight.
--- After two deaths of its runs, pages that were in flight in both are fetched one at a time.
 CREATE OR REPLACE FUNCTION claim_pages_v1(
     p_tenant uuid, p_job uuid, p_token bigint, p_limit integer, p_by_level boolean
 ) RETURNS TABLE (page_no integer, url text, depth integer, attempts integer, source text)
@@ -237,38 +236,59 @@ LANGUAGE plpgsql
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     j job;
-    dearest bigint;
+    outstanding bigint;
+    taken integer;
+BEGIN
+    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
+    IF j.lease_token <> p_token THEN
+        RETURN;
+    END IF;
+    SELECT h.reserved - h.charged - h.released INTO outstanding
+    FROM hold h WHERE h.tenant_id = p_tenant AND h.hold_id = p_job;
+    RETURN QUERY SELECT * FROM take_pages_v1(j, j.in_flight, outstanding, p_limit, p_by_level);
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    IF taken > 0 THEN
+        UPDATE job SET queued = queued - taken, in_flight = in_flight + taken,
+                       fetch_attempts = fetch_attempts + taken, updated_at = now()
+        WHERE tenant_id = p_tenant AND job_id = p_job;
+    END IF;
+END
+$$;
+
+-- Queued pages become in flight, as many as what is outstanding pays for; called under the job's lock
+-- by whoever counts them. After two deaths of a job's runs, pages that were in flight in both are taken
+-- one at a time.
+CREATE OR REPLACE FUNCTION take_pages_v1(
+    p_job job, p_in_flight integer, p_outstanding bigint, p_limit integer, p_by_level boolean
+) RETURNS TABLE (page_no integer, url text, depth integer, attempts integer, source text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    dearest bigint := dearest_price_v1(p_job.prices);
     affordable bigint := p_limit;
     level integer := 2147483647;
     suspects boolean := false;
     chosen tid[];
 BEGIN
-    SELECT * INTO j FROM job WHERE tenant_id = p_tenant AND job_id = p_job FOR NO KEY UPDATE;
-    IF j.lease_token <> p_token OR j.state <> 'running' OR j.deadline_at <= now() THEN
+    IF p_limit <= 0 OR p_job.state <> 'running' OR p_job.deadline_at <= now() THEN
         RETURN;
+    ELSIF dearest > 0 THEN
+        affordable := least(p_limit, p_outstanding / dearest - p_in_flight);
     END IF;
-    dearest := dearest_price_v1(j.prices);
-    IF dearest > 0 THEN
-        SELECT (h.reserved - h.charged - h.released) / dearest - j.in_flight
-        INTO affordable FROM hold h WHERE h.tenant_id = p_tenant AND h.hold_id = p_job;
-    END IF;
-    IF j.deaths >= 2 THEN
-        SELECT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_tenant AND p.job_id = p_job
+    IF p_job.deaths >= 2 THEN
+        SELECT EXISTS (SELECT FROM page p WHERE p.tenant_id = p_job.tenant_id AND p.job_id = p_job.job_id
                        AND p.settled_at IS NULL AND p.attempts >= 2) INTO suspects;
-        affordable := CASE WHEN NOT suspects THEN affordable WHEN j.in_flight > 0 THEN 0 ELSE 1 END;
+        affordable := CASE WHEN NOT suspects THEN affordable WHEN p_in_flight > 0 THEN 0
+                           ELSE least(affordable, 1) END;
     END IF;
     IF p_by_level THEN
-        SELECT min(p.depth) INTO level FROM page p
-        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.settled_at IS NULL;
+        SELECT min(p.depth) INTO level FROM page p WHERE p.tenant_id = p_job.tenant_id
+            AND p.job_id = p_job.job_id AND p.settled_at IS NULL;
     END IF;
     chosen := ARRAY(
         SELECT p.ctid FROM page p
-        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.settled_at IS NULL
+        WHERE p.tenant_id = p_job.tenant_id AND p.job_id = p_job.job_id AND p.settled_at IS NULL
           AND p.state = 'queued' AND p.depth <= level AND (NOT suspects OR p.attempts >= 2)
-        ORDER BY p.depth, p.page_no LIMIT greatest(least(p_limit, affordable), 0));
-    IF chosen = '{}' THEN
-        RETURN;
-    END IF;
+        ORDER BY p.depth, p.page_no LIMIT greatest(affordable, 0));
     -- By place: a join would be planned with old statistics, and might read the whole job. Under the
     -- job's lock nobody moves a page; the state is looked at again all the same.
     RETURN QUERY
@@ -278,22 +298,19 @@ BEGIN
         RETURNING p.page_no, p.url, p.depth, p.attempts, p.source
     )
     SELECT * FROM taken t ORDER BY t.depth, t.page_no;
-    UPDATE job SET queued = queued - cardinality(chosen), in_flight = in_flight + cardinality(chosen),
-                   fetch_attempts = fetch_attempts + cardinality(chosen), updated_at = now()
-    WHERE tenant_id = p_tenant AND job_id = p_job;
 END
 $$;
 
 -- Finished pages of one flush, each exactly once: a page that is twice in a batch ends as it was told
--- first, and what is final already is left alone. Called by settle_pages_v1 under the job's lock.
+-- first, and what is final already is left alone. Called by settle_pages_v2 under the job's lock.
 CREATE OR REPLACE FUNCTION write_pages_v2(
-    p_tenant uuid, p_job uuid, p_token bigint, p_pages jsonb, p_transfer bigint,
+    p_tenant uuid, p_job uuid, p_token bigint, p_pages json, p_transfer bigint,
     OUT pages integer, OUT succeeded integer, OUT failed integer, OUT skipped integer,
     OUT fetched integer, OUT credits bigint
 ) LANGUAGE plpgsql AS $$
 BEGIN
     WITH told AS (
-        SELECT DISTINCT ON (t.page_no) t.* FROM ROWS FROM (jsonb_to_recordset(p_pages) AS (
+        SELECT DISTINCT ON (t.page_no) t.* FROM ROWS FROM (json_to_recordset(p_pages) AS (
             page_no integer, state text, reason text, detail text, final_url text,
             http_status integer, content_type text, title text, bytes bigint, duration_ms integer,
             fetched_at timestamptz, content_hash text, segment text, segment_offset bigint,
@@ -333,7 +350,7 @@ $$;
 -- Newly discovered URLs: each canonical key once; admitted in order up to max_pages, the rest and
 -- the refused are excluded. Beyond 20 x max_pages excluded URLs are counted, not listed.
 CREATE OR REPLACE FUNCTION write_found_v2(
-    p_job job, p_found jsonb,
+    p_job job, p_found json,
     OUT admitted integer, OUT refused integer, OUT listed integer, OUT page_limit boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
@@ -341,13 +358,13 @@ BEGIN
     refused := 0;
     listed := 0;
     page_limit := false;
-    IF jsonb_array_length(p_found) = 0 THEN
+    IF json_array_length(p_found) = 0 THEN
         RETURN;
     END IF;
     WITH found AS MATERIALIZED (
         SELECT DISTINCT ON (f.key) decode(f.key, 'hex') AS key, f.url, f.depth, f.source,
                f.found_on, f.excluded, f.place
-        FROM ROWS FROM (jsonb_to_recordset(p_found) AS (
+        FROM ROWS FROM (json_to_recordset(p_found) AS (
             key text, url text, depth integer, source text, found_on integer, excluded text))
             WITH ORDINALITY AS f (key, url, depth, source, found_on, excluded, place)
         ORDER BY f.key, f.place
@@ -382,17 +399,19 @@ BEGIN
 END
 $$;
 
--- What a flush changes in its job, in one write: the counters of its pages and of the URLs they led
--- to, and what else it tells: the phase, new warnings (100 at most), a level beyond max_rounds.
+-- What a flush changes in its job, in one write: the counters of its pages, of the URLs they led to and
+-- of those taken next, and what else it tells: the phase, new warnings (100 at most), a level beyond
+-- max_rounds.
 CREATE OR REPLACE FUNCTION count_flush_v1(
-    p_tenant uuid, p_job uuid, p_done record, p_found record, p_facts jsonb
+    p_tenant uuid, p_job uuid, p_done record, p_found record, p_taken integer, p_facts jsonb
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE job SET
-        in_flight = in_flight - p_done.pages, succeeded = succeeded + p_done.succeeded,
+        in_flight = in_flight - p_done.pages + p_taken, succeeded = succeeded + p_done.succeeded,
         failed = failed + p_done.failed, skipped = skipped + p_done.skipped,
-        fetched_urls = fetched_urls + p_done.fetched,
-        admitted = admitted + p_found.admitted, queued = queued + p_found.admitted,
+        fetched_urls = fetched_urls + p_done.fetched, fetch_attempts = fetch_attempts + p_taken,
+        admitted = admitted + p_found.admitted,
+        queued = queued + p_found.admitted - p_taken,
         discovery_excluded = discovery_excluded + p_found.refused,
         excluded_listed = excluded_listed + p_found.listed,
         page_limit_met = page_limit_met OR p_found.page_limit,

@@ -107,7 +107,17 @@ async def claim_pages(
     rows = await connection.fetch(
         SQL.claim_pages, lease.tenant_id, lease.job_id, lease.token, limit, by_level
     )
-    return [msgspec.convert(dict(row), Claim) for row in rows]
+    return [claim_of(row) for row in rows]
+
+
+def claim_of(row: Row) -> Claim:
+    return Claim(
+        page_no=row["page_no"],
+        url=row["url"],
+        depth=row["depth"],
+        attempts=row["attempts"],
+        source=row["source"],
+    )
 
 
 async def known_keys(connection: Connection, lease: Lease) -> set[bytes]:

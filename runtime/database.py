@@ -167,6 +167,7 @@ def _session_settings(role: str) -> dict[str, str]:
 
 
 async def _prepare(connection: Connection) -> None:
-    await connection.set_type_codec(
-        "jsonb", schema="pg_catalog", encoder=str, decoder=msgspec.json.decode
-    )
+    for kind in ("json", "jsonb"):
+        await connection.set_type_codec(
+            kind, schema="pg_catalog", encoder=str, decoder=msgspec.json.decode
+        )

@@ -51,10 +51,12 @@ async def assemble(
         known_content = await runs.known_content(connection, run.lease)
     found = Discovery(request, _scope(request, start), robots, known=known, warn=sink.tell)
     pacing = _pacing(parts, run, plan, robots)
+    concurrency = _concurrency(parts, plan, request, start)
     frontier = JobFrontier(
         parts.database,
         run,
         by_level=discovery.is_by_level(request),
+        ahead=concurrency,
         patience_seconds=parts.settings.lease_seconds,
     )
     visit_parts = VisitParts(
@@ -74,9 +76,10 @@ async def assemble(
         frontier,
         sink,
         visitor.visit,
-        concurrency=_concurrency(parts, plan, request, start),
+        concurrency=concurrency,
         stop=stop.event,
     )
+    sink.refill(frontier)
     sink.call_after_settling(crawl.look_again)
     return RunParts(crawl=crawl, sink=sink, discovery=found, start=start)
 

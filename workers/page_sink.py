@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from accounting import metering, pricing, retention
+from accounting.metering import Flush, Flushed
 from jobs.outcomes import Facts, Found, PageOutcome
 from jobs.records import JobWarning
 from jobs.runs import Run
@@ -15,6 +16,7 @@ from runtime.content import ContentStore
 from runtime.database import Connection, Database
 from workers import metrics
 from workers.engine.visit import Visit
+from workers.job_frontier import JobFrontier
 from workers.stop_signal import StopSignal
 
 log = structlog.get_logger()
@@ -57,12 +59,17 @@ class PageSink:
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[bool] | None = None
         self._on_settled: Callable[[], None] = lambda: None
+        self._frontier: JobFrontier | None = None
         self._facts = Facts()
         self.settled_at = clock.monotonic()
         """When the last batch was committed, on the monotonic clock."""
 
     def call_after_settling(self, listener: Callable[[], None]) -> None:
         self._on_settled = listener
+
+    def refill(self, frontier: JobFrontier) -> None:
+        """From now on each batch claims, in its transaction, what this frontier has room for."""
+        self._frontier = frontier
 
     def tell(self, warning: JobWarning) -> None:
         """A warning that goes out with the next batch."""
@@ -175,19 +182,31 @@ class PageSink:
         began = clock.monotonic()
         outcomes = await self._store_segment(batch)
 
-        async def call(connection: Connection) -> metering.Settled:
-            return await metering.settle_pages(
-                connection, self._run.lease, self._run.prices, outcomes, found, facts
-            )
-
-        answer = await self._database.repeat(call, seconds=self._rule.patience_seconds)
-        if answer != "settled":
+        flush = Flush(outcomes=outcomes, found=found, facts=facts)
+        flushed = await self._settle_and_claim(flush)
+        if flushed.answer != "settled":
             metrics.LATE_PAGES.inc(len(batch))
-            self._stop.set("cancelled" if answer == "cancelled" else "lease_lost")
-            raise LostRun(answer)
+            self._stop.set("cancelled" if flushed.answer == "cancelled" else "lease_lost")
+            raise LostRun(flushed.answer)
         self.settled_at = clock.monotonic()
         if batch:
             self._measure(outcomes, clock.monotonic() - began)
+
+    async def _settle_and_claim(self, flush: Flush) -> Flushed:
+        frontier = None if self._stop.event.is_set() or not flush.outcomes else self._frontier
+        take, by_level = (frontier.room(), frontier.by_level) if frontier else (0, False)
+
+        async def call(connection: Connection) -> Flushed:
+            return await metering.settle_and_claim(
+                connection, self._run.lease, self._run.prices, flush, take=take, by_level=by_level
+            )
+
+        # Repeated after a lost answer, it claims others: the first ones stay in flight and the next
+        # run takes them.
+        flushed = await self._database.repeat(call, seconds=self._rule.patience_seconds)
+        if frontier is not None:
+            frontier.stock(flushed.claims)
+        return flushed
 
     async def _store_segment(self, batch: list[Visit]) -> list[PageOutcome]:
         """One object a batch, written before the transaction that names it."""

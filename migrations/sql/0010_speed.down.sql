@@ -5,6 +5,7 @@ CREATE INDEX page_queued ON page (tenant_id, job_id, depth, page_no) WHERE state
 CREATE INDEX page_in_flight ON page (tenant_id, job_id, page_no) WHERE state = 'in_flight';
 ALTER TABLE page SET (fillfactor = 70);
 ALTER TABLE page ADD FOREIGN KEY (tenant_id, transfer_id) REFERENCES transfer;
+ALTER TABLE page ADD FOREIGN KEY (tenant_id, job_id) REFERENCES job;
 REVOKE USAGE ON SEQUENCE transfer_transfer_id_seq FROM pagetoll_app, pagetoll_system;
 DROP TRIGGER final_page_stays ON page;
 CREATE TRIGGER final_page_stays BEFORE UPDATE OR DELETE ON page FOR EACH ROW

@@ -12,10 +12,12 @@ ALTER TABLE page SET (fillfactor = 50);
 ALTER TABLE page DROP CONSTRAINT page_tenant_id_job_id_url_key_key;
 CREATE UNIQUE INDEX page_url ON page (uuid_send(job_id), url_key);
 
--- A page's charge is looked for by the proofs, both ways, and not for each page (docs/decisions/011).
+-- A page's job and its charge are looked for by the proofs, both ways, and not for each page
+-- (docs/decisions/011).
 ALTER TABLE page DROP CONSTRAINT page_tenant_id_transfer_id_fkey;
+ALTER TABLE page DROP CONSTRAINT page_tenant_id_job_id_fkey;
 
--- settle_pages_v1 draws an entry's number before it knows the sum.
+-- settle_pages_v2 draws an entry's number before it knows the sum.
 GRANT USAGE ON SEQUENCE transfer_transfer_id_seq TO pagetoll_app, pagetoll_system;
 
 DROP FUNCTION IF EXISTS write_pages_v1(uuid, uuid, bigint, jsonb, bigint);

@@ -257,7 +257,9 @@ async def test_a_failure_that_names_a_price_costs_nothing(system: Database) -> N
         await tx.fetch("SELECT * FROM claim_pages_v1($1, $2, $3, 9, false)", *job)
         ends = [{"page_no": 1, "state": "failed", "reason": "not_found", "credits": 1}]
         told = await tx.fetchval(
-            "SELECT settle_pages_v1($1, $2, $3, $4, '[]', '{}')", *job, database.as_json(ends)
+            "SELECT answer FROM settle_pages_v2($1, $2, $3, $4, '[]', '{}', 0, false)",
+            *job,
+            database.as_json(ends),
         )
         charged = await tx.fetchval("SELECT charged FROM hold WHERE hold_id = $1", job["job_id"])
 

@@ -178,3 +178,18 @@ async def test_a_page_that_names_another_holds_entry_is_seen(
     assert "charges_match_their_pages" in {
         verdict.invariant for verdict in await work.violations(own)
     }
+
+
+@pytest.mark.tampers
+async def test_a_page_of_no_job_is_seen(
+    own: Database, own_database_urls: DatabaseUrls, postgres_server: EmbeddedPostgres
+) -> None:
+    await some_history(own)
+
+    await damage(
+        own_database_urls, postgres_server, "UPDATE page SET job_id = gen_random_uuid(), fence = 1"
+    )
+
+    found = {verdict.invariant: verdict for verdict in await work.violations(own)}
+    # the jobs that lost their pages, and as many groups of pages that no job has
+    assert found["counters_match_their_pages"].violations == 2 + 8

@@ -57,7 +57,7 @@ def test_up_twice_down_and_up_again(postgres_server: EmbeddedPostgres, empty: st
     schema.upgrade(url)
 
     assert look(url, OURS) == made
-    assert ("settle_pages_v1",) in made
+    assert ("settle_pages_v2",) in made
 
 
 def test_every_step_goes_down_and_up_with_data(

@@ -28,42 +28,42 @@ def unlocked(name: str, within: str, old: str, *tests: str) -> Mutant:
 
 
 MUTANTS = (
-    unlocked("settle_without_job_lock", "settle_pages_v1", OF_JOB, LOCKS),
-    unlocked("settle_without_hold_lock", "settle_pages_v1", OF_HOLD, LOCKS),
+    unlocked("settle_without_job_lock", "settle_pages_v2", OF_JOB, LOCKS),
+    unlocked("settle_without_hold_lock", "settle_pages_v2", OF_HOLD, LOCKS),
     guard(
         "settle_takes_old_tokens",
-        "settle_pages_v1",
+        "settle_pages_v2",
         "j.lease_token IS DISTINCT FROM p_token OR j.state",
         "j.state",
         LOCKS,
     ),
     guard(
         "settle_after_the_cancel",
-        "settle_pages_v1",
+        "settle_pages_v2",
         "NOT IN ('running', 'pausing')",
         "NOT IN ('running', 'pausing', 'cancelling')",
         SETTLE,
     ),
     guard(
         "settle_of_a_final_job",
-        "settle_pages_v1",
+        "settle_pages_v2",
         "OR j.state NOT IN ('running', 'pausing')",
         "",
         SETTLE,
     ),
     guard(
         "settle_into_a_closed_hold",
-        "settle_pages_v1",
+        "settle_pages_v2",
         "h.state <> 'open' OR h.fence",
         "h.fence",
         LOCKS,
     ),
-    guard("settle_past_the_fence", "settle_pages_v1", " OR h.fence <> p_token", "", LOCKS),
+    guard("settle_past_the_fence", "settle_pages_v2", " OR h.fence <> p_token", "", LOCKS),
     guard(
         "settle_gives_nothing_back",
-        "settle_pages_v1",
-        "PERFORM release_v1(\n        p_tenant",
-        "PERFORM concat(\n        p_tenant",
+        "settle_pages_v2",
+        "PERFORM release_v1(",
+        "PERFORM concat(",
         SETTLE,
     ),
     guard(
