@@ -114,7 +114,7 @@ async def _limit(server: EmbeddedPostgres, seconds: int) -> float | None:
 
 
 async def _age(server: EmbeddedPostgres) -> None:
-    """A server that has been up for a while overwrites old files of its log; a new one makes them."""
+    """A server that has been up overwrites old files of its log; a new one has to make them."""
     connection = await database.connect(server.url(database=NAME))
     try:
         for _ in range(LOG_SEGMENTS):
