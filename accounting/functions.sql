@@ -178,7 +178,7 @@ DECLARE
     found record;
     taken integer;
     excess bigint;
-    entry bigint := nextval('transfer_transfer_id_seq');
+    entry bigint;
 BEGIN
     answer := 'stale';
     PERFORM enter_tenant_v1(p_tenant);
@@ -193,6 +193,8 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
+    -- Not before the locks: the feed counts on an entry's transaction being known (number_entries_v1).
+    entry := nextval('transfer_transfer_id_seq');
     done := write_pages_v2(p_tenant, p_job, p_token, p_pages, entry);
     found := write_found_v2(j, p_found);
     excess := excess_v1(h.reserved - h.charged - done.credits - h.released,

@@ -107,8 +107,8 @@ BEGIN
             FROM transfer
             WHERE transfer_id > place.numbered_through AND transfer_id <= place.next_through
         ), ends AS MATERIALIZED (
-            SELECT f.tenant_id, coalesce((SELECT max(e.seq) FROM usage_event e
-                                          WHERE e.tenant_id = f.tenant_id), 0) AS seq
+            SELECT f.tenant_id, coalesce((SELECT e.seq FROM usage_event e
+                WHERE e.tenant_id = f.tenant_id ORDER BY e.seq DESC LIMIT 1), 0) AS seq
             FROM (SELECT DISTINCT tenant_id FROM fresh) AS f
         )
         INSERT INTO usage_event (tenant_id, seq, transfer_id)

@@ -281,8 +281,9 @@ BEGIN
                            ELSE least(affordable, 1) END;
     END IF;
     IF p_by_level THEN
-        SELECT min(p.depth) INTO level FROM page p WHERE p.tenant_id = p_job.tenant_id
-            AND p.job_id = p_job.job_id AND p.settled_at IS NULL;
+        -- The first by the index; min() is planned as a sum over all of them where few are expected.
+        SELECT p.depth INTO level FROM page p WHERE p.tenant_id = p_job.tenant_id
+            AND p.job_id = p_job.job_id AND p.settled_at IS NULL ORDER BY p.depth LIMIT 1;
     END IF;
     chosen := ARRAY(
         SELECT p.ctid FROM page p

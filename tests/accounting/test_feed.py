@@ -13,6 +13,7 @@ from runtime import database
 from runtime.database import Database
 from tests.support import builders, work
 from tests.support.database import DatabaseUrls
+from tests.support.races import waits
 
 
 @pytest_asyncio.fixture
@@ -105,6 +106,28 @@ async def test_an_entry_waits_for_older_transactions_and_keeps_its_place(own: Da
     assert await feed.number(own) == 3
     assert [event.amount for event in await events(own, early.tenant_id)] == [5]
     assert [event.amount for event in await events(own, late.tenant_id)] == [7, 8]
+    assert await work.violations(own) == []
+
+
+async def test_a_charge_that_waits_for_its_lock_is_not_passed_over(own: Database) -> None:
+    """A flush behind a lock while the feed goes on: its entry is numbered once it is there."""
+    tenant = await builders.a_tenant(own, credits=100)
+    await builders.a_job(own, tenant.tenant_id, max_pages=3)
+    run = await work.claim(own)
+    await work.pages(own, run, 1)
+    async with own.transaction() as gate, own.connection() as watch:
+        # A lock of the table, because one that locks a row has an id, and the feed waits for it.
+        await gate.execute("LOCK TABLE job IN EXCLUSIVE MODE")
+        charging = asyncio.ensure_future(work.settle(own, run, [work.ok(0)]))
+        await waits(watch, charging)
+        await builders.a_grant(own, (await builders.a_tenant(own)).tenant_id, 1)
+        await feed.number(own)
+    await charging
+
+    await feed.number(own)
+
+    kinds = [event.kind for event in await events(own, tenant.tenant_id)]
+    assert kinds == ["grant", "reserve", "charge"]
     assert await work.violations(own) == []
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from runtime.database import Connection, Database
@@ -13,6 +13,10 @@ CROWD = 20
 """Connections that wait at the lock together; the other calls follow as they come free."""
 CALLS = 50
 WAITING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+WAITING_ROLE = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = $1
 """
@@ -41,9 +45,16 @@ async def at_once(
         await crowd.close()
 
 
+async def waits(watch: Connection, asked: asyncio.Future[Any]) -> None:
+    """Until a call stands at a lock, or has ended without one; PostgreSQL has to be asked."""
+    while not asked.done() and not await watch.fetchval(WAITING):
+        await watch.execute("SELECT pg_stat_clear_snapshot()")
+        await asyncio.sleep(0.01)
+
+
 async def _all_wait(gate: Connection, racing: asyncio.Future[list[T | BaseException]]) -> None:
     """PostgreSQL tells nobody who waits, so it is asked; calls that need no lock end meanwhile."""
     role = await gate.fetchval("SELECT current_setting('application_name')")
-    while not racing.done() and await gate.fetchval(WAITING, role) < CROWD:
+    while not racing.done() and await gate.fetchval(WAITING_ROLE, role) < CROWD:
         await gate.execute("SELECT pg_stat_clear_snapshot()")
         await asyncio.sleep(0.01)
