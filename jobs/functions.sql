@@ -508,3 +508,25 @@ BEGIN
         ceil(greatest(0, ahead + 1 - greatest(free, 0)) * seconds / at_a_time)::integer;
 END
 $$;
+
+-- The lowest number among the pages that are not final: a look-up for each depth that is open.
+CREATE OR REPLACE FUNCTION first_open_page_v1(p_tenant uuid, p_job uuid) RETURNS integer
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    head record;
+    level integer := -1;
+    lowest integer;
+BEGIN
+    LOOP
+        SELECT p.depth, p.page_no INTO head FROM page p
+        WHERE p.tenant_id = p_tenant AND p.job_id = p_job AND p.settled_at IS NULL
+          AND p.depth > level
+        ORDER BY p.depth, p.page_no LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        lowest := least(lowest, head.page_no);
+        level := head.depth;
+    END LOOP;
+    RETURN lowest;
+END
+$$;

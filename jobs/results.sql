@@ -6,14 +6,14 @@ SELECT page_no, url, final_url, depth, state, reason, detail, http_status, conte
        segment_length, content_bytes
 FROM page
 WHERE tenant_id = :tenant_id AND job_id = :job_id AND page_no > :after
-  AND page_no < coalesce(
-      (SELECT min(page_no) FROM page WHERE tenant_id = :tenant_id AND job_id = :job_id
-       AND state IN ('queued', 'in_flight')), 2147483647)
+  AND page_no < coalesce((SELECT first_open_page_v1(:tenant_id, :job_id)), 2147483647)
   AND (:status::text IS NULL OR state = :status)
 ORDER BY page_no
 LIMIT :count;
 
 -- name: last_final(tenant_id, job_id)
 -- The last page a reader can have met so far.
-SELECT coalesce(min(page_no) FILTER (WHERE state IN ('queued', 'in_flight')) - 1, max(page_no))
-FROM page WHERE tenant_id = :tenant_id AND job_id = :job_id;
+SELECT coalesce(
+    first_open_page_v1(:tenant_id, :job_id) - 1,
+    (SELECT page_no FROM page WHERE tenant_id = :tenant_id AND job_id = :job_id
+     ORDER BY page_no DESC LIMIT 1));

@@ -1,4 +1,4 @@
-"""What a flush and a claim read does not grow with their job, whatever the statistics say."""
+"""What a flush, a claim and a page of results read does not grow with their job."""
 
 from collections.abc import AsyncIterator
 
@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from accounting import metering
-from jobs import runs
+from jobs import results, runs
 from jobs.outcomes import Facts
 from jobs.runs import Run
 from runtime import database
@@ -74,3 +74,22 @@ async def test_reads_do_not_grow_with_the_job(
         assert len(done) == (1 if by_level and settled == 1 else BATCH)
         assert claimed - before <= 3 * BATCH
         assert written - claimed <= 3 * BATCH
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_page_of_results_reads_what_it_gives(
+    own: Database, own_database_urls: DatabaseUrls, *, analyzed: bool
+) -> None:
+    """While the job has very many URLs to go, and after its end."""
+    run = await a_large_run(own, own_database_urls, analyzed=analyzed)
+    ids = run.lease.tenant_id, run.lease.job_id
+    await work.pages(own, run, PAGES // 2)
+    await work.settle(own, run, [work.ok(number) for number in range(PAGES // 2)])
+    for last in (PAGES // 2 - 1, PAGES - 1):
+        async with own.transaction() as tx:
+            before = await read_by(tx)
+            rows, _ = await results.final_pages(tx, *ids, after=90, status=None, limit=BATCH)
+            assert await results.last_final(tx, *ids) == last
+            assert await read_by(tx) - before <= 3 * BATCH
+        assert [row.page.index for row in rows] == list(range(91, 91 + BATCH))
+        await work.finish(own, run)
