@@ -26,9 +26,7 @@ def test_a_quick_run_measures_everything() -> None:
 
 
 async def test_a_load_without_pgbench_says_so() -> None:
-    life = Life(
-        charged=10, seconds=2.0, steps={"flush": [1.0], "claim pages": [1.0], "finish": [1.0]}
-    )
+    life = Life(charged=10, seconds=2.0, steps={"flush": [1.0], "reserve": [1.0], "finish": [1.0]})
     figures = ledger.Figures(
         lives={"one": life},
         reserves=100.0,
