@@ -1,22 +1,29 @@
 """A customer who submits, pauses, resumes, extends, cancels, retries, whatever happens."""
 
+import itertools
 import random
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import httpx
 
 from jobs import progress as counters
 from jobs.records import Progress
 from runtime import clock
-from tests.support.whole import Whole
+from tests.chaos.town import Town
 
 PATIENCE_SECONDS = 120.0
 LOOK_SECONDS = 0.05
 FINAL = {"succeeded", "failed", "cancelled"}
 CONTROLS = ("pause", "resume", "extend", "cancel", "retry")
 OUTAGE = 503
+REFUSED = {400, 401, 403, 404, 422, 429}
+TWINS = 4
+"""So many make one and the same call at once, now and then."""
+CALL_SECONDS = 15.0
 
 
 class Violation(AssertionError):
@@ -26,12 +33,20 @@ class Violation(AssertionError):
 class Customer:
     """Makes calls until they are answered; only a 503 with Retry-After may come in between."""
 
-    def __init__(self, whole: Whole, chance: random.Random, url: str) -> None:
-        self._whole = whole
+    def __init__(self, town: Town, chance: random.Random) -> None:
+        self._town = town
         self._chance = chance
-        self._url = url
+        self._url = town.site.base + "/"
+        self._ports = itertools.cycle(wire.port for wire in town.gateways)
+        self.tenant_id, key = town.a_customer()
+        self._http = httpx.Client(
+            headers={"Authorization": f"Bearer {key}"}, timeout=CALL_SECONDS, trust_env=False
+        )
         self.jobs: list[str] = []
         self.calls: Counter[str] = Counter()
+
+    def close(self) -> None:
+        self._http.close()
 
     def act(self) -> None:
         """One call of the mixed load."""
@@ -52,19 +67,21 @@ class Customer:
             "reservation": self._chance.choice(["full", "rolling"]),
         }
         key = f"chaos-{len(self.jobs)}-{self._chance.getrandbits(32)}"
-        answer = self.ask("POST", "/v1/crawls", json=body, headers={"Idempotency-Key": key})
-        self.jobs.append(answer.json()["job_id"])
+        headers = {"Idempotency-Key": key}
+        made = {one.json()["job_id"] for one in self.ask_often("POST", "/v1/crawls", body, headers)}
+        if len(made) != 1:
+            raise Violation(f"one key has made {len(made)} jobs: {made}")
+        self._remember(made.pop())
 
     def control(self, what: str, job_id: str) -> None:
         """May come too late for its job, and then says so."""
         if what == "cancel":
-            self.ask("DELETE", f"/v1/jobs/{job_id}")
+            self.ask_often("DELETE", f"/v1/jobs/{job_id}")
             return
         body = {"max_pages": self._chance.randint(5, 60)} if what == "extend" else None
         answer = self.ask("POST", f"/v1/jobs/{job_id}/{what}", json=body)
         if what == "retry" and answer.status_code == 202:
-            made = answer.json()["job_id"]
-            self.jobs += [made] if made not in self.jobs else []
+            self._remember(answer.json()["job_id"])
 
     def look(self, job_id: str) -> dict[str, Any]:
         """The job's status; its sums hold at every instant."""
@@ -89,19 +106,36 @@ class Customer:
             time.sleep(LOOK_SECONDS)
         return job
 
+    def ask_often(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> list[httpx.Response]:
+        """The same call, sometimes by several at once, as clients do that do not trust a wire."""
+        twins = TWINS if self._chance.random() < 0.25 else 1
+        with ThreadPoolExecutor(twins) as crowd:
+            asked = [
+                crowd.submit(self.ask, method, path, json=body, headers=headers)
+                for _ in range(twins)
+            ]
+        return [one.result() for one in asked]
+
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """The call's answer, asked for again while the system is away."""
+        """The call's answer, asked for again, at the next gateway, while one is away."""
         self.calls[f"{method} {path.split('/')[2]}"] += 1
         deadline = clock.monotonic() + PATIENCE_SECONDS
         while True:
+            url = f"http://127.0.0.1:{next(self._ports)}{path}"
             try:
-                answer = self._whole.http.request(method, path, **options)
+                answer = self._http.request(method, url, **options)
             except httpx.TransportError as error:
                 said = repr(error)
             else:
+                if answer.status_code in REFUSED:
+                    raise Violation(f"{method} {path}: {answer.status_code} {answer.text}")
                 if answer.status_code < 500:
-                    if answer.status_code in {400, 401, 403, 404, 422}:
-                        raise Violation(f"{method} {path}: {answer.status_code} {answer.text}")
                     return answer
                 if answer.status_code != OUTAGE or "retry-after" not in answer.headers:
                     raise Violation(f"{method} {path}: {answer.status_code} {answer.text}")
@@ -109,3 +143,8 @@ class Customer:
             if clock.monotonic() > deadline:
                 raise Violation(f"{method} {path} is not answered: {said}")
             time.sleep(LOOK_SECONDS)
+
+    def _remember(self, job_id: str) -> None:
+        if job_id not in self.jobs:
+            self.jobs.append(job_id)
+            self._town.jobs.append(UUID(job_id))

@@ -2,19 +2,19 @@
 
 import random
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tests.chaos.faults import Faults
+from tests.chaos.faults import Injector
 from tests.chaos.load import Customer, Violation
-from tests.support.processes import free_port
-from tests.support.whole import BenchSite, Whole
+from tests.chaos.town import Town
 
-PAGES = 60
 ACTS_A_FAULT = 4
-LEASE_SECONDS = 3.0
+TRIES = 3
+"""How often a page is asked for that a site does not answer."""
+HARMLESS = ("clock", "messages")
+"""Kinds of faults that cost no page a second fetch."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,24 +28,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     credits: int
 
 
-def tell(seed: int, folder: Path, *, faults: int) -> Report:
-    """Runs a whole system through so many faults, the same for the same seed; raises Violation."""
+def tell(town: Town, seed: int, *, faults: int) -> Report:
+    """A new customer's calls among so many faults, the same for the same seed; raises Violation."""
     chance = random.Random(seed)
-    with (
-        BenchSite(folder, free_port(), PAGES, "plain").serving() as bench,
-        Whole(folder / f"chaos-{seed}", lease_seconds=str(LEASE_SECONDS)) as whole,
-    ):
-        customer = Customer(whole, random.Random(chance.random()), bench.base + "/")
-        injector = Faults(whole, random.Random(chance.random()), lease_seconds=LEASE_SECONDS)
+    before = town.site.asked()
+    customer = Customer(town, random.Random(chance.random()))
+    injector = Injector(town, random.Random(chance.random()))
+    try:
         for _ in range(faults):
             for _ in range(ACTS_A_FAULT):
                 customer.act()
             injector.inject()
+    finally:
         injector.close()
-        ended = [customer.end(job_id) for job_id in customer.jobs]
-        _check_bills(customer, ended)
-        _check_pages(customer)
-        _check_operator(whole, customer)
+    ended = [customer.end(job_id) for job_id in customer.jobs]
+    _check_bills(customer, ended)
+    _check_pages(customer)
+    _check_visits(customer, injector, town.site.asked() - before)
+    _check_operator(town, customer)
+    customer.close()
     return Report(
         seed=seed,
         faults=dict(injector.injected),
@@ -85,9 +86,20 @@ def _check_pages(customer: Customer) -> None:
             raise Violation(f"{job_id} has a page at a wrong price: {wrong[0]}")
 
 
-def _check_operator(whole: Whole, customer: Customer) -> None:
+def _check_visits(customer: Customer, injector: Injector, asked: Counter[str]) -> None:
+    """The site is asked for a page once a job, and again only for what a fault has cost."""
+    lost = sum(
+        times for fault, times in injector.injected.items() if not fault.startswith(HARMLESS)
+    )
+    permitted = len(customer.jobs) * (1 + TRIES * lost)
+    pages = Counter({url: n for url, n in asked.items() if not url.endswith((".txt", ".xml"))})
+    if pages and max(pages.values()) > permitted:
+        raise Violation(f"the site was asked more than {permitted} times: {pages.most_common(1)}")
+
+
+def _check_operator(town: Town, customer: Customer) -> None:
     """No lease is left, and every invariant of the ledger holds."""
-    admin = {"Authorization": f"Bearer {whole.keys['admin_key']}"}
+    admin = {"Authorization": f"Bearer {town.admin_key}"}
     path = "/admin/v1/jobs?limit=1000"
     for job in customer.ask("GET", path, headers=admin).json()["items"]:
         if job["lease_owner"] is not None or job["finished_at"] is None:

@@ -148,8 +148,10 @@ class Whole:
 class BenchSite:
     """The deterministic site, with its manifest and the log of what was asked of it."""
 
-    def __init__(self, folder: Path, port: int, pages: int, mix: str) -> None:
+    def __init__(self, folder: Path, port: int, pages: int, mix: str, *, listen: int = 0) -> None:
+        """`port` is in the addresses; the site listens on another where a wire is between."""
         self.base = f"http://127.0.0.1:{port}"
+        self._listen = listen or port
         self.log_file = folder / "site.log"
         self._options = ["--pages", str(pages), "--mix", mix, "--base", self.base]
 
@@ -170,7 +172,10 @@ class BenchSite:
     @contextmanager
     def serving(self) -> Iterator[Self]:
         process = subprocess.Popen(
-            [sys.executable, str(BENCHSITE), "serve", *self._options, "--log", str(self.log_file)],
+            [
+                *(sys.executable, str(BENCHSITE), "serve", *self._options),
+                *("--listen", str(self._listen), "--log", str(self.log_file)),
+            ],
             stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
