@@ -23,7 +23,7 @@ from runtime.embedded.processes import Child, ServerFailed
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.settings import Settings
 from tests.support import builders
-from tests.support.processes import ROOT, OwnProcess, free_port
+from tests.support.processes import ROOT, OwnProcess, children, free_port
 from tests.support.whole import BenchSite
 from tests.support.wires import Wires
 
@@ -63,6 +63,16 @@ class Kept:
         with contextlib.suppress(ProcessLookupError, AssertionError):
             os.kill(self._own.process.pid, number)
 
+    def send_to_all(self, number: signal.Signals) -> None:
+        """To its children too: the gateway's child is the one that serves."""
+        self.send_to_children(number)
+        self.send(number)
+
+    def send_to_children(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, AssertionError):
+            for child in children(self._own.process.pid):
+                os.kill(child, number)
+
     def is_alive(self) -> bool:
         with contextlib.suppress(AssertionError):
             return self._own.process.poll() is None
@@ -90,7 +100,7 @@ class Kept:
         )
 
     def stop(self) -> None:
-        self.send(signal.SIGCONT)
+        self.send_to_all(signal.SIGCONT)
         with contextlib.suppress(AssertionError):
             self._own.stop()
 

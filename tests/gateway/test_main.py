@@ -1,6 +1,7 @@
 """Starting and stopping `python -m gateway`."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -48,10 +49,9 @@ async def test_a_stopping_gateway_finishes_what_it_has_begun(
 
 def test_nothing_is_left_when_the_main_process_is_killed(start_gateway: StartGateway) -> None:
     process = start_gateway()
-    children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children")
-    if not children.exists():
+    if not processes.children(os.getpid()):
         pytest.skip("this system does not tell a process's children")
-    (child,) = [int(pid) for pid in children.read_text().split()]
+    (child,) = processes.children(process.process.pid)
     process.kill()
     while _is_running(child):
         time.sleep(processes.LOOK_SECONDS)

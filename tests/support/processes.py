@@ -1,5 +1,6 @@
 """Starts processes of ours with given settings, keeps what they log, and ends them."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -93,3 +94,11 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port
+
+
+def children(pid: int) -> list[int]:
+    """Pids of the processes that it has started itself; none where it has ended."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return [int(child) for child in listed.read_text(encoding="ascii").split()]
+    return []

@@ -15,6 +15,7 @@ from typing import Any, Self
 import httpx
 
 from runtime import clock, settings
+from tests.support import processes
 from tests.support.processes import ROOT, free_port
 
 START_SECONDS = 90.0
@@ -86,8 +87,7 @@ class Whole:
         """Ids of the supervisor's own children whose command line holds these words."""
         assert self._process is not None
         pid = self._process.pid
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-        return [int(child) for child in listed if words in command_of(int(child))]
+        return [child for child in processes.children(pid) if words in command_of(child)]
 
     def kill(self, words: str) -> None:
         """kill -9 of the one child with these words, which the supervisor may just be starting."""

@@ -56,6 +56,11 @@ class Wire:
         self._loop.call_soon_threadsafe(self._open.set)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # a task of start_server that ends cancelled is logged as an error; this one is not one
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._lead(reader, writer)
+
+    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._open.wait()
         try:
             far_reader, far_writer = await self._reach()
