@@ -1,4 +1,4 @@
-"""Ways to hurt a running town, and to end what lasts: who dies, what tears, what comes twice."""
+"""Ways to hurt a running town: who dies, what tears, what comes twice."""
 
 import asyncio
 import contextlib

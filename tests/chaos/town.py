@@ -19,7 +19,7 @@ from cli import welcome
 from runtime import clock, database, settings
 from runtime.database import Database
 from runtime.embedded.postgres import APP, DATABASE, OWNER, SYSTEM, EmbeddedPostgres
-from runtime.embedded.processes import Child, ServerFailed
+from runtime.embedded.processes import ServerFailed
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.settings import Settings
 from tests.support import builders
@@ -232,10 +232,10 @@ def settings_with(chosen: Settings, postgres_port: int, **changes: object) -> Se
     return msgspec.structs.replace(chosen, **(urls | changes))
 
 
-def _tend(server: Child) -> None:
+def _tend(server: EmbeddedPostgres | EmbeddedRedis) -> None:
     if not server.is_alive():
         with contextlib.suppress(ServerFailed, OSError):
-            server.start()  # type: ignore[attr-defined]
+            server.start()
 
 
 def _is_ready(port: int) -> bool:

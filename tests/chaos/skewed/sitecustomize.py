@@ -1,4 +1,4 @@
-"""A wall clock that goes wrong: Python reads this file when it starts with this folder in its path.
+"""A wall clock that goes wrong, in every Python that starts with this folder in its path.
 
 CHAOS_CLOCK names a file with the seconds to add; it is read whenever the time is asked for.
 """
