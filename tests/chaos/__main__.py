@@ -1,6 +1,7 @@
 """Runs seeded schedules of faults: python -m tests.chaos --seeds 20 --first 1 --faults 6."""
 
 import argparse
+import logging
 import shutil
 import signal
 import sys
@@ -8,6 +9,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+import structlog
 
 from runtime import clock
 from tests.chaos import story
@@ -27,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     # so that an ended run ends what it has started
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # a ring is lost whenever the store is hurt, which is no news here
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     folder = Path(tempfile.mkdtemp(prefix="pagetoll-chaos-", dir="/tmp"))
     folder.chmod(0o755)
     try:
@@ -38,19 +43,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(folder: Path, chosen: argparse.Namespace) -> int:
     total = Total()
     with Town(folder, lease_seconds=LEASE_SECONDS) as town:
-        for seed in range(chosen.first, chosen.first + chosen.seeds):
-            began = clock.monotonic()
-            try:
+        try:
+            for seed in range(chosen.first, chosen.first + chosen.seeds):
+                began = clock.monotonic()
                 report = story.tell(town, seed, faults=chosen.faults)
-            except Violation as violation:
-                print(f"seed {seed}: {violation}", flush=True)
-                if chosen.keep:
-                    shutil.copytree(folder / "logs", chosen.keep / f"seed-{seed}")
-                return 1
-            took = clock.monotonic() - began
-            print(f"seed {seed}: {report.jobs} {report.pages} pages, {took:.1f} s", flush=True)
-            total.add(report)
-    print(total.text())
+                took = clock.monotonic() - began
+                print(f"seed {seed}: {report.jobs} {report.pages} pages, {took:.1f} s", flush=True)
+                total.add(report)
+        except Violation as violation:
+            print(f"seed {seed}: {violation}", flush=True)
+            if chosen.keep:
+                shutil.copytree(folder / "logs", chosen.keep / f"seed-{seed}")
+            return 1
+        finally:
+            # an ended run tells what it has seen, too
+            print(total.text(), flush=True)
     return 0
 
 

@@ -117,7 +117,7 @@ GIVING = (
         "grant_of_another_amount_is_a_replay", "grant_v1", "known.amount = p_amount AND ", "", LOTS
     ),
     guard(
-        "grant_of_another_source_is_a_replay", "grant_v1", " AND known.source = p_source", "", NETS
+        "grant_of_another_source_is_a_replay", "grant_v1", " AND known.source = p_source", "", LOTS
     ),
     guard(
         "grant_again",
