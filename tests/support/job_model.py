@@ -1,4 +1,4 @@
-"""A job in plain Python: its pages, its lease and its ends, over the model of the ledger."""
+"""A job in plain Python: its pages, lease and ends, over the model of the ledger."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from tests.support.ledger_model import Hold, Ledger
 LISTED_A_PAGE = 20
 SUSPECT_ATTEMPTS = 2
 POISON_ATTEMPTS = 4
+BARREN_DEATHS = 10
 LEFTOVER = {
     "cancelled": "cancelled",
     "deadline": "timeout",
@@ -32,13 +33,19 @@ class ModelJob:
     def __init__(self, job_id: UUID, ledger: Ledger, hold: Hold, **terms: Any) -> None:
         self.job_id, self.ledger, self.hold = job_id, ledger, hold
         self.max_pages: int = terms["max_pages"]
+        self.max_credits: int | None = terms["max_credits"]
+        self.is_rolling: bool = terms["is_rolling"]
         self.prices: dict[str, int] = terms["prices"]
         self.state, self.reason, self.partial = "queued", None, False
-        self.token = self.deaths = self.excluded = 0
+        self.token = self.deaths = self.excluded = self.extensions = 0
+        self.barren_deaths = self.settled_at_death = 0
         self.owner = self.lease_over = self.is_overdue = self.cancel_requested = False
+        self.pause_reason: str | None = None
+        self.no_time_left = self.pause_is_over = False
         self.pages: list[Page] = [Page(0) for _ in terms["keys"]]
         self.known: set[str] = set(terms["keys"])
-        self.listed: dict[str, str] = {}
+        self.listed: dict[str, tuple[int, str | None]] = {}
+        """Depth, and why it was refused; None is the page limit alone."""
 
     @property
     def dearest(self) -> int:
@@ -49,12 +56,13 @@ class ModelJob:
 
     @property
     def may_be_claimed(self) -> bool:
-        waits = self.state == "queued" or (self.state == "running" and not self.owner)
+        was_left = self.state == "running" and not self.owner
+        waits = self.state == "queued" or (was_left and self.barren_deaths < BARREN_DEATHS)
         return waits and not self.is_overdue
 
     @property
     def is_busy(self) -> bool:
-        return self.owner and self.state in {"running", "cancelling"}
+        return self.owner and self.state in {"running", "pausing", "cancelling"}
 
     @property
     def has_live_run(self) -> bool:
@@ -62,6 +70,7 @@ class ModelJob:
 
     def claim(self) -> int:
         self.state, self.owner, self.lease_over = "running", True, False
+        self.is_overdue, self.no_time_left = self.no_time_left, False
         self.token += 1
         return self.token
 
@@ -98,7 +107,7 @@ class ModelJob:
         found: Sequence[tuple[str, int, str | None]],
     ) -> str:
         """`outcomes` are (page, state, reason or price's name), `found` (key, depth, excluded)."""
-        if token != self.token or self.state != "running":
+        if token != self.token or self.state not in {"running", "pausing"}:
             return "cancelled" if self.state == "cancelling" else "stale"
         for number, state, word in outcomes:
             page = self.pages[number] if number < len(self.pages) else None
@@ -123,23 +132,30 @@ class ModelJob:
                 fresh.setdefault(key, (depth, excluded))
         for key, (depth, excluded) in fresh.items():
             if excluded is None and len(self.pages) < self.max_pages:
-                self.known.add(key)
-                self.pages.append(Page(depth))
+                self.admit(key, depth)
                 continue
             self.excluded += 1
             if len(self.listed) < LISTED_A_PAGE * self.max_pages:
-                self.listed[key] = excluded or "limit_reached"
+                self.listed[key] = depth, excluded
+
+    def admit(self, key: str, depth: int) -> None:
+        self.known.add(key)
+        self.pages.append(Page(depth))
 
     def top_up(self, token: int) -> str:
         if token != self.token or self.state != "running":
             return "stale"
         return self.ledger.top_up(self.hold, self.dearest)
 
-    def finish(self, token: int | None, reason: str) -> str:
+    def finish(self, token: int, reason: str, extensions: int) -> str:
+        """By what the run last saw of the job, which may have been extended since."""
         if self.state in FINAL:
             return "already"
-        if token is not None and token != self.token:
+        if token != self.token:
             return "stale"
+        was_moved = not self.is_overdue if reason == "deadline" else extensions != self.extensions
+        if was_moved and not self.cancel_requested:
+            return "unfinished"
         self._end("cancelled" if self.cancel_requested else reason)
         return "finished"
 
@@ -155,40 +171,60 @@ class ModelJob:
 
     def sweep(self) -> str | None:
         """The reason that an overdue job is ended with; None where it is left alone."""
-        if self.state in FINAL:
-            return None
-        if self.is_overdue or (self.state == "cancelling" and not self.has_live_run):
-            self._end("cancelled" if self.cancel_requested else "deadline")
-            return self.reason
-        return None
+        is_barren = self.barren_deaths >= BARREN_DEATHS
+        match self.state:
+            case "paused" if self.pause_is_over:
+                self._end("cancelled")
+            case "cancelling" if self.is_overdue or not self.has_live_run:
+                self._end("cancelled")
+            case "queued" | "running" | "pausing" if self.is_overdue:
+                self._end("deadline")
+            case "running" if is_barren and not self.owner:
+                self._end("internal_failure")
+            case _:
+                return None
+        return self.reason
 
     def free(self) -> bool:
         """A silent run loses its lease; a page that was alone in four deaths fails for it."""
-        if self.state != "running" or not self.owner or not self.lease_over:
+        if self.state not in {"running", "pausing"} or not self.owner or not self.lease_over:
             return False
+        settled = self.count("succeeded", "failed", "skipped")
         alone = [page for page in self.pages if page.state == "in_flight"]
         if self.deaths >= POISON_ATTEMPTS - 1 and len(alone) == 1:
             (page,) = alone
             if page.attempts >= POISON_ATTEMPTS:
                 page.state, page.reason = "failed", "internal_error"
-        self._requeue()
-        self.owner = self.lease_over = False
-        self.token += 1
+        self._let_go()
         self.deaths += 1
+        self.barren_deaths = 1 if settled > self.settled_at_death else self.barren_deaths + 1
+        self.settled_at_death = settled
+        if self.state == "pausing":
+            self.rest("requested")
         return True
 
     def hand_back(self, token: int) -> bool:
         if token != self.token or not self.owner:
             return False
-        self._requeue()
-        self.owner = self.lease_over = False
-        self.token += 1
+        if self.state == "pausing":
+            self.rest("requested")
+        else:
+            self._let_go()
         return True
 
-    def _requeue(self) -> None:
+    def rest(self, reason: str) -> None:
+        """A job that waits in the line has not begun to use its time."""
+        if self.state != "queued":
+            self.no_time_left = self.is_overdue
+        self._let_go()
+        self.state, self.pause_reason = "paused", reason
+
+    def _let_go(self) -> None:
         for page in self.pages:
             if page.state == "in_flight":
                 page.state = "queued"
+        self.owner = self.lease_over = False
+        self.token += 1
 
     def _end(self, reason: str) -> None:
         for page in self.pages:
@@ -201,7 +237,8 @@ class ModelJob:
             "cancelled" if reason == "cancelled" else "succeeded" if succeeded else "failed"
         )
         self.partial = succeeded > 0 and reason not in {"frontier_exhausted", "completed"}
-        self.owner = False
+        self.cancel_requested = self.cancel_requested or reason == "cancelled"
+        self.owner, self.pause_reason = False, None
         self.token += 1
 
     @property
@@ -224,6 +261,11 @@ class ModelJob:
             "credits_released": self.hold.released,
             "settlement_pending": self.hold.is_open,
         }
+
+    @property
+    def life(self) -> tuple[Any, ...]:
+        """What nobody is told of it: its lease, its deaths, its pause."""
+        return (self.token, self.owner, self.deaths, self.barren_deaths, self.pause_reason)
 
     @property
     def page_rows(self) -> list[tuple[Any, ...]]:

@@ -124,8 +124,14 @@ class Driver:
 
         return self.run(top_up())
 
-    def finish(self, run: Run, reason: str) -> str:
-        return self.run(work.finish(self.system, run, reason))
+    def finish(self, run: Run, reason: Any) -> str:
+        async def finish() -> str:
+            async with self.system.connection() as connection:
+                return await metering.finish(
+                    connection, run.lease, reason, extensions=run.extensions
+                )
+
+        return self.run(finish())
 
     def cancel(self, tenant_id: UUID, job_id: UUID) -> str:
         async def cancel() -> str:
@@ -141,8 +147,8 @@ class Driver:
 
         return self.run(hand_back())
 
-    def let_time_pass(self, job_id: UUID, *columns: str) -> None:
-        changes = ", ".join(f"{column} = now() - interval '1 hour'" for column in columns)
+    def let_time_pass(self, job_id: UUID, *columns: str, interval: str = "1 hour") -> None:
+        changes = ", ".join(f"{column} = now() - interval '{interval}'" for column in columns)
         self.run(self._execute(f"UPDATE job SET {changes} WHERE job_id = $1", job_id))
 
     def sweep(self) -> dict[UUID, str]:
@@ -184,10 +190,11 @@ class Driver:
         told["lots"] = [(lot.lot_id, lot.remaining) for lot in told["lots"]]
         return told
 
-    def status(self, tenant_id: UUID, job_id: UUID) -> dict[str, Any]:
+    def status(self, tenant_id: UUID, job_id: UUID, names: list[str]) -> dict[str, Any]:
         job = self.run(work.status_of(self.system, tenant_id, job_id))
         parts = (job, job.progress, job.usage)
-        return {name: value for part in parts for name, value in _fields(part).items()}
+        told = {name: value for part in parts for name, value in _fields(part).items()}
+        return {name: told[name] for name in names}
 
     def page_rows(self, tenant_id: UUID) -> list[tuple[Any, ...]]:
         async def read() -> list[tuple[Any, ...]]:
