@@ -1,6 +1,6 @@
 """The Redis client, hints that something changed, and scripts; all of it may be lost."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -8,7 +8,9 @@ import redis.asyncio as aioredis
 import structlog
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as Lost
 from redis.exceptions import RedisError
+from typing_extensions import override
 
 log = structlog.get_logger()
 
@@ -17,15 +19,54 @@ LOST = (RedisError, OSError, TimeoutError)
 """What every user of this module must expect and live with."""
 
 
+class _Honest(aioredis.connection.AbstractConnection):
+    """Calls a lost connection lost: uvloop raises RuntimeError for a write after the loss."""
+
+    @override
+    async def send_packed_command(
+        self, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        try:
+            await super().send_packed_command(command, check_health)
+        except RuntimeError as error:
+            raise Lost(f"the connection was closed: {error}") from error
+
+
+class _Plain(_Honest, aioredis.Connection):
+    pass
+
+
+class _Secure(_Honest, aioredis.SSLConnection):
+    pass
+
+
+class _Local(_Honest, aioredis.UnixDomainSocketConnection):
+    pass
+
+
+_HONEST = {
+    aioredis.Connection: _Plain,
+    aioredis.SSLConnection: _Secure,
+    aioredis.UnixDomainSocketConnection: _Local,
+}
+
+
 def connection_pool(url: str) -> aioredis.ConnectionPool:
     """Connections that give up soon, once tried again: a hint is not worth a long wait."""
-    return aioredis.ConnectionPool.from_url(
+    pool = aioredis.ConnectionPool.from_url(
         url,
         socket_timeout=TIMEOUT_SECONDS,
         socket_connect_timeout=TIMEOUT_SECONDS,
         retry=Retry(NoBackoff(), 1),
+        retry_on_error=[Lost],
         max_connections=64,
     )
+    return _with_honest_connections(pool)
+
+
+def _with_honest_connections(pool: aioredis.ConnectionPool) -> aioredis.ConnectionPool:
+    pool.connection_class = _HONEST[pool.connection_class]
+    return pool
 
 
 class Signals:
@@ -53,6 +94,7 @@ class Signals:
     ) -> AsyncGenerator[AsyncGenerator[tuple[str, str]]]:
         """Hints on these channels as (channel, text), until Redis is lost (raises one of LOST)."""
         client = aioredis.Redis.from_url(self.url, socket_connect_timeout=TIMEOUT_SECONDS)
+        _with_honest_connections(client.connection_pool)
         try:
             async with client.pubsub(ignore_subscribe_messages=True) as pubsub:
                 await pubsub.subscribe(*channels)
