@@ -1,4 +1,4 @@
-"""What a flush, a claim and a page of results read does not grow with their job."""
+"""What a flush, a claim, a status and a page of results read does not grow with the job."""
 
 from collections.abc import AsyncIterator
 
@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from accounting import metering
-from jobs import results, runs
+from jobs import results, runs, status
 from jobs.outcomes import Facts
 from jobs.runs import Run
 from runtime import database
@@ -92,4 +92,20 @@ async def test_a_page_of_results_reads_what_it_gives(
             assert await results.last_final(tx, *ids) == last
             assert await read_by(tx) - before <= 3 * BATCH
         assert [row.page.index for row in rows] == list(range(91, 91 + BATCH))
+        await work.finish(own, run)
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_status_reads_no_page(
+    own: Database, own_database_urls: DatabaseUrls, *, analyzed: bool
+) -> None:
+    """While the job has very many URLs to go, and after its end."""
+    run = await a_large_run(own, own_database_urls, analyzed=analyzed)
+    await work.pages(own, run, PAGES // 2)
+    for _ in range(2):
+        async with own.transaction() as tx:
+            before = await read_by(tx)
+            told = await status.read(tx, run.lease.tenant_id, run.lease.job_id)
+            assert await read_by(tx) == before
+        assert told.progress.discovered == PAGES
         await work.finish(own, run)
