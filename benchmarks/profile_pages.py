@@ -32,6 +32,7 @@ from workers.engine.discovery import Discovery, Origin
 from workers.engine.extract import html, links, main_content, markdown, metadata
 from workers.engine.extract.page import Extracted
 from workers.engine.fetch import Exchange
+from workers.engine.key_set import KeySet
 from workers.parts import Parts
 from workers.run_job import JobRun
 
@@ -76,7 +77,7 @@ class Crawled:
             run.request,
             Scope(start, run.request.scope),
             None,
-            known={urls.url_key(urls.canonical_url(start))},
+            known=KeySet([urls.url_key(urls.canonical_url(start))]),
             warn=print,
         )
 

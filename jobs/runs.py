@@ -1,5 +1,6 @@
 """A worker's exclusive, expiring right to run a job, and the URLs it may fetch under it."""
 
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from runtime import sql
 from runtime.database import Connection, Row
 
 SQL = sql.beside(__file__)
+STREAM_ROWS = 2_000
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,16 +122,24 @@ def claim_of(row: Row) -> Claim:
     )
 
 
-async def known_keys(connection: Connection, lease: Lease) -> set[bytes]:
+async def known_keys(connection: Connection, lease: Lease) -> AsyncGenerator[bytes]:
     """The canonical keys of every URL the job has discovered and listed so far."""
-    rows = await connection.fetch(SQL.known_keys, lease.tenant_id, lease.job_id)
-    return {bytes(row["url_key"]) for row in rows}
+    async for key in _stream(connection, SQL.known_keys, lease):
+        yield key
 
 
-async def known_content(connection: Connection, lease: Lease) -> set[bytes]:
+async def known_content(connection: Connection, lease: Lease) -> AsyncGenerator[bytes]:
     """The hashes of the bodies that the job has succeeded with so far."""
-    rows = await connection.fetch(SQL.known_content, lease.tenant_id, lease.job_id)
-    return {bytes(row["content_hash"]) for row in rows}
+    async for key in _stream(connection, SQL.known_content, lease):
+        yield key
+
+
+async def _stream(connection: Connection, statement: str, lease: Lease) -> AsyncGenerator[bytes]:
+    """The first column, row by row: of a job of millions of URLs they are never here at once."""
+    async with connection.transaction(readonly=True):
+        rows = connection.cursor(statement, lease.tenant_id, lease.job_id, prefetch=STREAM_ROWS)
+        async for row in rows:
+            yield bytes(row[0])
 
 
 async def was_left_out(connection: Connection, lease: Lease, key: bytes) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from jobs.addresses import AddressPolicy
@@ -14,6 +13,7 @@ from runtime.redis import Signals
 from runtime.settings import Settings
 from workers import tasks
 from workers.engine.fetch import Fetcher, FetchLimits
+from workers.engine.page_threads import PageThreads
 from workers.engine.robots import RobotsCache
 from workers.host_pacing import SharedGate
 from workers.parts import Parts
@@ -42,7 +42,7 @@ async def worker_parts(settings: Settings, signals: Signals) -> AsyncGenerator[P
     policy = AddressPolicy.of([str(network) for network in settings.networks])
     connections = settings.worker_slots * settings.job_concurrency
     limits = FetchLimits(connections=connections, connections_per_host=connections)
-    with ThreadPoolExecutor(settings.extract_threads, thread_name_prefix="extract") as executor:
+    with PageThreads(settings.extract_threads) as threads:
         async with Fetcher(policy, limits, settings.user_agent) as fetcher:
             robots = RobotsCache(fetcher, product_token(settings.user_agent))
             await pool.open()
@@ -54,7 +54,7 @@ async def worker_parts(settings: Settings, signals: Signals) -> AsyncGenerator[P
                     fetcher=fetcher,
                     robots=robots,
                     gate=SharedGate(signals),
-                    executor=executor,
+                    threads=threads,
                     policy=policy,
                 )
             finally:

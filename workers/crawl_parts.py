@@ -1,5 +1,7 @@
 """Puts one run's crawl together from its request, its plan and what earlier runs have left."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from ipaddress import ip_address
 
 import msgspec
@@ -15,6 +17,7 @@ from jobs.urls import Target
 from workers.engine import discovery, politeness, sitemap
 from workers.engine.crawl import Crawl
 from workers.engine.discovery import Discovery, Origin
+from workers.engine.key_set import KeySet
 from workers.engine.politeness import HostPace, Pacing
 from workers.engine.robots import RobotsCache
 from workers.engine.sitemap import SitemapLimits
@@ -47,8 +50,8 @@ async def assemble(
     robots = parts.robots if request.robots == "obey" else None
     start = urls.parse_target(request.url, policy=ANYWHERE)
     async with parts.database.connection() as connection:
-        known = await runs.known_keys(connection, run.lease)
-        known_content = await runs.known_content(connection, run.lease)
+        known = await _key_set(runs.known_keys(connection, run.lease))
+        known_content = await _key_set(runs.known_content(connection, run.lease))
     found = Discovery(request, _scope(request, start), robots, known=known, warn=sink.tell)
     pacing = _pacing(parts, run, plan, robots)
     concurrency = _concurrency(parts, plan, request, start)
@@ -64,7 +67,7 @@ async def assemble(
         pacing=pacing,
         discovery=found,
         policy=parts.policy,
-        executor=parts.executor,
+        threads=parts.threads,
         pack=results.pack,
         was_left_out=frontier.was_left_out,
         start=start,
@@ -82,6 +85,14 @@ async def assemble(
     sink.refill(frontier)
     sink.call_after_settling(crawl.look_again)
     return RunParts(crawl=crawl, sink=sink, discovery=found, start=start)
+
+
+async def _key_set(keys: AsyncGenerator[bytes]) -> KeySet:
+    kept = KeySet()
+    async with aclosing(keys):
+        async for key in keys:
+            kept.add(key)
+    return kept
 
 
 async def read_sitemaps(parts: Parts, run: Run, made: RunParts) -> None:

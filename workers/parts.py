@@ -1,7 +1,5 @@
 """What all runs of one worker process share: connections, fetcher, robots, threads."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import msgspec
 
 from jobs.addresses import AddressPolicy
@@ -9,6 +7,7 @@ from runtime.content import ContentStore
 from runtime.database import Database
 from runtime.settings import Settings
 from workers.engine.fetch import Fetcher
+from workers.engine.page_threads import PageThreads
 from workers.engine.politeness import HostGate
 from workers.engine.robots import RobotsCache
 
@@ -22,5 +21,5 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     fetcher: Fetcher
     robots: RobotsCache
     gate: HostGate
-    executor: ThreadPoolExecutor
+    threads: PageThreads
     policy: AddressPolicy

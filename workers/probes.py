@@ -130,14 +130,14 @@ async def _look_at_page(
     if failure is not None:
         raise failure
     options = ExtractOptions(formats=frozenset({"links"}), policy=parts.policy)
-    extracted = await asyncio.get_running_loop().run_in_executor(
-        parts.executor,
+    extracted = await parts.threads.run(
         lambda: extraction.extract_page(
             answer.body,
             content_type=answer.headers.get("content-type"),
             url=answer.url,
             options=options,
         ),
+        page_bytes=len(answer.body),
     )
     sight.reachable = True
     canonical = {

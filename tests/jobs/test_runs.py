@@ -204,8 +204,8 @@ async def test_what_earlier_runs_know_is_known_to_the_next(app: Database, system
     await work.settle(system, run, [work.ok(0, content_hash="ab" * 16), work.failed(1)])
 
     async with system.connection() as connection:
-        keys = await runs.known_keys(connection, run.lease)
-        bodies = await runs.known_content(connection, run.lease)
+        keys = {key async for key in runs.known_keys(connection, run.lease)}
+        bodies = {key async for key in runs.known_content(connection, run.lease)}
 
     assert len(keys) == 4
     assert bodies == {bytes.fromhex("ab" * 16)}

@@ -12,12 +12,15 @@ from jobs.requests import CrawlRequest
 from jobs.scope import Scope
 from jobs.urls import Target
 from jobs.vocabulary import Reason, WarningCode
+from workers.engine.key_set import KeySet
 from workers.engine.outcomes import FetchFailed
 from workers.engine.robots import RobotsCache
 
 KNOWN_BEYOND_PAGES = 100_000
 LISTED_PER_PAGE = 20
 """Together they bound what a job remembers: 20 URLs for each page it may have, and some more."""
+KNOWN_MAX = 2_000_000
+"""At most 96 MB of keys; a job that may have more pages than half of it remembers two a page."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +40,7 @@ class Discovery:
         scope: Scope,
         robots: RobotsCache | None,
         *,
-        known: set[bytes],
+        known: KeySet,
         warn: Callable[[JobWarning], None],
     ) -> None:
         """`robots` None admits whatever robots.txt says; `known` holds keys of earlier runs."""
@@ -47,7 +50,7 @@ class Discovery:
         self._scope = scope
         self._robots = robots
         self._known = known
-        self._known_max = LISTED_PER_PAGE * request.max_pages + KNOWN_BEYOND_PAGES
+        self._known_max = known_max(request.max_pages)
         self._deepest = _deepest(request)
         self.round_limit_met = False
 
@@ -132,6 +135,12 @@ class Discovery:
 
     def _is_beyond_rounds(self, depth: int) -> bool:
         return self._request.max_rounds is not None and depth >= self._request.max_rounds
+
+
+def known_max(max_pages: int) -> int:
+    """How many URLs a job of that size remembers; what a site names beyond them is not met."""
+    wanted = LISTED_PER_PAGE * max_pages + KNOWN_BEYOND_PAGES
+    return min(wanted, max(KNOWN_MAX, 2 * max_pages))
 
 
 def _deepest(request: CrawlRequest) -> int:

@@ -1,9 +1,7 @@
 """One page from its URL to its outcome: gate, fetch, duplicates, extraction, new links."""
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 
 import msgspec
 import structlog
@@ -21,7 +19,9 @@ from workers.engine.discovery import Discovery, Origin
 from workers.engine.extract import page as extraction
 from workers.engine.extract.page import Extracted, ExtractOptions
 from workers.engine.fetch import Exchange, Fetcher
+from workers.engine.key_set import KeySet
 from workers.engine.outcomes import FetchFailed
+from workers.engine.page_threads import PageThreads
 from workers.engine.politeness import Pacing
 
 log = structlog.get_logger()
@@ -58,7 +58,7 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VisitParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What visits of one job go through; `pack` runs in a thread of `executor`.
+    """What visits of one job go through; `pack` runs in one of `threads`.
 
     `was_left_out` tells of a known key whether only a limit of the job kept its URL out.
     """
@@ -67,7 +67,7 @@ class VisitParts(msgspec.Struct, frozen=True, kw_only=True):
     pacing: Pacing
     discovery: Discovery
     policy: AddressPolicy
-    executor: Executor
+    threads: PageThreads
     pack: Callable[[Content], bytes]
     was_left_out: Callable[[bytes], Awaitable[bool]]
     start: Target
@@ -78,9 +78,7 @@ class VisitParts(msgspec.Struct, frozen=True, kw_only=True):
 class Visitor:
     """Fetches pages of one job; `known_content` holds hashes of bodies that it has already."""
 
-    def __init__(
-        self, request: CrawlRequest, parts: VisitParts, *, known_content: set[bytes]
-    ) -> None:
+    def __init__(self, request: CrawlRequest, parts: VisitParts, *, known_content: KeySet) -> None:
         self._request = request
         self._parts = parts
         self._discovery = parts.discovery
@@ -166,8 +164,8 @@ class Visitor:
             return Visit(outcome=_failed(task, failure, answer=answer))
         self._known_content.add(content_hash)
         try:
-            made = await asyncio.get_running_loop().run_in_executor(
-                self._parts.executor, self._make, answer
+            made = await self._parts.threads.run(
+                lambda: self._make(answer), page_bytes=len(answer.body)
             )
         except FetchFailed as failed:
             self._known_content.discard(content_hash)

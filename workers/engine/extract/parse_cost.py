@@ -1,4 +1,4 @@
-"""Refuses markup that would keep an HTML parser busy for minutes, before it is parsed."""
+"""Refuses markup that would take a parser minutes or all memory, before it is parsed."""
 
 import re
 
@@ -7,6 +7,7 @@ from workers.engine.extract import markup, size_limits
 # A parser walks its stack of open elements at each tag and an element's attributes at each
 # attribute, so both cost their square. Below this length that is at most about a second.
 UNCHECKED_CHARACTERS = 65_536
+TAGS_MAX = 500_000  # start and end tags: of an element and its text a tree keeps about 350 bytes
 BUDGET = 50_000_000  # steps, of about 4 ns; a page of a megabyte needs some 20,000
 # What the elements take that a parser opens anew in each block: `<b>` without an end, say.
 COPIES_BUDGET = 200_000_000
@@ -18,7 +19,9 @@ _MOST_LEFT_OUT = 3  # end tags in a row: of a cell, a row and an item
 
 
 def check(text: str) -> None:
-    """Raises FetchFailed (`limit_reached`, `too_large`) for nesting that no real page has."""
+    """Raises FetchFailed (`limit_reached`, `too_large`) for what no real page has."""
+    if text.count("<") > TAGS_MAX:
+        raise size_limits.too_large(f"The page has more than {TAGS_MAX:,} tags.")
     if len(text) <= UNCHECKED_CHARACTERS and _copies_at_most(text) <= COPIES_BUDGET:
         return
     scan = _Scan()

@@ -38,6 +38,13 @@ def test_what_costs_the_square_of_its_length_is_refused(markup):
     assert (refused.value.reason, refused.value.detail) == ("limit_reached", "too_large")
 
 
+def test_more_tags_than_any_real_page_has_are_refused():
+    """A tree of them takes ninety times the memory of the page."""
+    parse_cost.check("<p>w" * parse_cost.TAGS_MAX)
+    with pytest.raises(FetchFailed, match="500,000 tags"):
+        parse_cost.check("<p>w" * (parse_cost.TAGS_MAX + 1))
+
+
 @pytest.mark.parametrize(
     "markup",
     [
