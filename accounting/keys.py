@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from accounting import tenants
 from accounting.tenants import Plan, TenantNotFound, TenantStatus
 from jobs.vocabulary import Scope
 from runtime import ids, sql
@@ -83,6 +84,6 @@ async def authenticate(connection: Connection, key: str) -> Principal | None:
                 key_id=row["key_id"],
                 scopes=frozenset(row["scopes"]),
                 status=row["status"],
-                plan=msgspec.convert(row["plan"], Plan),
+                plan=tenants.stored_plan(row["plan"]),
             )
     return None

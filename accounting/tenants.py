@@ -1,7 +1,8 @@
 """Customer accounts: name, plan, suspension; and what a plan permits."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -96,15 +97,20 @@ async def change(
     return msgspec.convert(dict(row), Tenant)
 
 
+def stored_plan(row: Mapping[str, Any]) -> Plan:
+    """Of a row that may have columns which only newer code knows."""
+    return msgspec.convert({name: row[name] for name in Plan.__struct_fields__}, Plan)
+
+
 async def plans(connection: Connection) -> list[Plan]:
-    return [msgspec.convert(dict(row), Plan) for row in await connection.fetch(SQL.plans)]
+    return [stored_plan(dict(row)) for row in await connection.fetch(SQL.plans)]
 
 
 async def plan_of(connection: Connection, tenant_id: UUID) -> Plan:
     row = await connection.fetchrow(SQL.plan_of, tenant_id)
     if row is None:
         raise TenantNotFound
-    return msgspec.convert(dict(row), Plan)
+    return stored_plan(dict(row))
 
 
 async def put_plan(connection: Connection, plan: Plan) -> Plan:

@@ -45,6 +45,7 @@ from jobs.queue import Bell
 from runtime import database, loops, process, settings
 from runtime.content import ContentStore
 from runtime.database import Database
+from runtime.loop_watch import LoopWatch
 from runtime.redis import Signals
 from runtime.settings import Settings
 from runtime.signing import Signer
@@ -90,7 +91,8 @@ class Parts:
         )
         listening = asyncio.create_task(self.key_hints.listen(stop))
         try:
-            yield
+            with LoopWatch(self.settings.loop_seconds):
+                yield
         finally:
             stop.set()
             await loops.end(listening)

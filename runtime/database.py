@@ -49,7 +49,11 @@ BEATEN = (
     asyncpg.SerializationError,
     asyncpg.LockNotAvailableError,
     asyncpg.QueryCanceledError,
-    asyncpg.TooManyConnectionsError,
+    # no disk, memory or connections left
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
+    # a server that has just been made a replica, or whose operator stopped writes
+    asyncpg.ReadOnlySQLTransactionError,
 )
 
 # After these the call was wrong in itself: it changed nothing, and would fail again.

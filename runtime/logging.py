@@ -1,13 +1,44 @@
 """structlog for all processes: one event and its fields a line, JSON or for a terminal."""
 
+import json
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 
 from runtime.settings import Settings
+
+
+class LossyLog:
+    """A stream that loses lines where it cannot be written, on a full disk say, and stops nobody.
+
+    When it can be written again, it says how many were lost.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lost = 0
+
+    def write(self, text: str) -> int:
+        try:
+            if self._lost:
+                self._stream.write(json.dumps({"event": "log_lines_lost", "lines": self._lost}))
+                self._stream.write("\n")
+                self._stream.flush()
+                self._lost = 0
+            self._stream.write(text)
+        except OSError:
+            self._lost += 1
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            self._lost += 1
+
 
 SECRET_FIELDS = frozenset({"authorization", "x-api-key", "secret", "password", "key", "cookie"})
 
@@ -35,7 +66,7 @@ def configure(settings: Settings, *, process: str) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, LossyLog(sys.stderr))),
         cache_logger_on_first_use=False,
     )
     structlog.contextvars.bind_contextvars(process=process)
@@ -55,7 +86,7 @@ def hide_secrets(
 
 
 def _adopt_standard_library(level: int, processors: list[structlog.typing.Processor]) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(LossyLog(sys.stderr))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=processors[:-1],

@@ -11,6 +11,7 @@ import structlog
 import uvloop
 
 from runtime import logging, settings
+from runtime.loop_watch import LoopWatch
 from runtime.settings import Settings, SettingsError
 
 log = structlog.get_logger()
@@ -60,4 +61,5 @@ async def _until_stopped(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     log.info("process_started")
-    await main(loaded, stop)
+    with LoopWatch(loaded.loop_seconds):
+        await main(loaded, stop)

@@ -90,6 +90,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a gateway trusts a key it has looked up; revocation also clears it at once."""
     drain_seconds: Seconds = 20.0
     """How long a stopping process may finish what it has begun."""
+    loop_seconds: Seconds = 60.0
+    """How long a process may be held up by one call before it ends itself, to be started anew."""
 
     @property
     def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -76,3 +76,36 @@ async def test_a_lost_database_is_503_and_the_gateway_recovers(
     left = await builders.footprint(fresh, tenant.tenant_id)
     await fresh.close()
     assert (left.jobs, left.holds, left.available) == (2, 2, 8)
+
+
+REFUSE = """
+CREATE FUNCTION refuse_v0() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION refuse_v0();
+"""
+
+
+async def test_a_database_without_room_is_503_and_takes_nothing(
+    own_database_urls: DatabaseUrls, start_gateway: StartGateway, client: Client
+) -> None:
+    pool = database.Database(own_database_urls.system, role=database.SYSTEM, size=1)
+    await pool.open()
+    tenant = await builders.a_tenant(pool, credits=10)
+    key = await builders.a_key(pool, tenant.tenant_id)
+    gateway = start_gateway(
+        database_url=own_database_urls.app, system_database_url=own_database_urls.system
+    )
+    owner = await database.connect(own_database_urls.owner)
+    await owner.execute(REFUSE)
+    crawl = {"url": "https://example.com/", "max_pages": 1}
+
+    refused = await client(key, gateway).post("/v1/crawls", json=crawl)
+    read = await client(key, gateway).get("/v1/credits")
+    await owner.execute("DROP TRIGGER refuse ON job")
+    await owner.close()
+    taken = await client(key, gateway).post("/v1/crawls", json=crawl)
+
+    problem_of(refused, 503, "backend_unavailable")
+    assert refused.headers["retry-after"]
+    assert (read.json()["available"], taken.status_code) == (10, 202)
+    await pool.close()

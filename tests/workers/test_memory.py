@@ -1,4 +1,4 @@
-"""No page and no job, however large, takes a worker's memory with it: a real process is asked."""
+"""No page and no job, however large, takes the memory of a real worker with it."""
 
 import asyncio
 from collections.abc import Iterator
