@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
+import msgspec
 import structlog
 
 from jobs import queue, runs
@@ -74,6 +75,10 @@ class Runner:
         except Unavailable as error:
             log.warning("claim_postponed", why=str(error))
             return False
+        except msgspec.ValidationError:
+            # Submitted by newer code, of which a worker will claim it when this lease is over.
+            log.exception("job_not_understood")
+            return False
         if run is None:
             return False
         job = JobRun(self._parts, run)
@@ -125,3 +130,5 @@ class Runner:
             tasks = [task for _, task in jobs]
             _, late = await asyncio.wait(tasks, timeout=self._parts.settings.drain_seconds)
             await loops.end(*late)
+            for job, _ in jobs:
+                await self._signals.hint(queue.BELL, str(job.job_id))

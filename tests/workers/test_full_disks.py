@@ -1,4 +1,4 @@
-"""A disk that is full costs time and no credit, and the job goes on when there is room again."""
+"""A full disk costs time and no credit; the job goes on when there is room again."""
 
 import asyncio
 import resource

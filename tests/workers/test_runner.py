@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from arq.worker import Worker
@@ -164,10 +164,10 @@ def claiming_only_when_rung(claim):
     return second_time
 
 
-async def until_heard(signals: Signals) -> None:
-    """The worker has subscribed: a hint published now is heard."""
+async def until_heard(signals: Signals, *, by: int = 1) -> None:
+    """So many workers have subscribed: a hint published now is heard."""
     async with asyncio.timeout(30):
-        while not await signals.client.publish("pagetoll:bell", "nobody"):  # noqa: ASYNC110
+        while await signals.client.publish("pagetoll:bell", "nobody") < by:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -192,3 +192,47 @@ async def test_a_worker_stops_when_arq_swallows_the_cancellation(
         await polled.wait()
 
     assert swallowed == [True]
+
+
+@pytest.mark.usefixtures("never_looks")
+async def test_what_a_stopping_worker_hands_back_is_gone_on_with_at_once(
+    app: Database, parts: Parts, site: Site, signals: Signals
+) -> None:
+    """The other worker has a free slot, and looks at nothing before it is rung."""
+    asked = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    site.handle("/", hang)
+    tenant_id, job_id = await submit(app, parts.database, site.url)
+    async with AsyncExitStack() as other:
+        async with serving(parts, signals):
+            await asked.wait()
+            await other.enter_async_context(serving(parts, Signals(signals.url)))
+            await until_heard(signals, by=2)
+            site.page("/", html())
+
+        job = await final(app, tenant_id, job_id)
+
+    assert (job.state, job.usage.credits_charged) == ("succeeded", 1)
+
+
+async def test_a_job_that_only_newer_code_understands_is_left_to_it(
+    app: Database, parts: Parts, site: Site, signals: Signals
+) -> None:
+    site.page("/", html())
+    newer = await submit(app, parts.database, site.url)
+    async with parts.database.connection() as connection:
+        await connection.execute(
+            """UPDATE job SET request = request || '{"of_tomorrow": 1}' WHERE job_id = $1""",
+            newer[1],
+        )
+    known = await submit(app, parts.database, site.url)
+
+    async with serving(parts, signals):
+        job = await final(app, *known)
+
+    left = await work.status_of(app, *newer)
+    assert (job.state, left.state, left.usage.credits_charged) == ("succeeded", "running", 0)
