@@ -10,6 +10,7 @@ from accounting import statements
 from runtime import database
 from runtime.database import Database
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.errors import Unavailable
 from tests.support import builders, corrections, history, work
 from tests.support.database import DatabaseUrls
 
@@ -125,7 +126,7 @@ async def test_a_refund_is_made_or_raised_and_nothing_between(
     tenant_id, job_id = await corrections.a_charged_job(own)
     before = await builders.balance_of(own, tenant_id)
     await history.change(own_database_urls, postgres_server, FULL.format(table))
-    with pytest.raises(Exception, match="no space is left"):
+    with pytest.raises(Unavailable):
         await corrections.refund(own, tenant_id, job_id, [0], op_key="ticket-7")
     assert await builders.balance_of(own, tenant_id) == before
     await history.change(own_database_urls, postgres_server, SPACE.format(table))
@@ -148,7 +149,7 @@ async def test_a_settlement_that_fails_has_moved_nothing_and_is_made_by_the_next
     tenant_id, run = await a_running_job(own)
     before = await work.status_of(own, tenant_id, run.lease.job_id)
     await history.change(own_database_urls, postgres_server, FULL.format(table))
-    with pytest.raises(Exception, match="no space is left"):
+    with pytest.raises(Unavailable):
         await work.finish(own, run)
     assert await work.status_of(own, tenant_id, run.lease.job_id) == before
     await history.change(own_database_urls, postgres_server, SPACE.format(table))
