@@ -81,6 +81,7 @@ async def assemble(
         visitor.visit,
         concurrency=concurrency,
         stop=stop.event,
+        begin_no_more=pacing.close,
     )
     sink.refill(frontier)
     sink.call_after_settling(crawl.look_again)

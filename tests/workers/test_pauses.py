@@ -151,3 +151,26 @@ async def test_an_extended_job_fetches_what_the_limit_had_kept_out(
     done = await ended(app, parts, tenant_id, job_id)
     assert (done.job.completion_reason, done.job.usage.credits_charged) == ("frontier_exhausted", 9)
     assert sorted(held.paths()) == sorted(LINKS)
+
+
+async def test_pages_that_wait_for_their_turn_are_not_begun(
+    app: Database, parts: Parts, site: Site
+) -> None:
+    """A delay of a minute is between any two pages: only the first has been asked for."""
+    site.page("/", html("/a", "/b", "/c"))
+    tenant_id, job_id = await submit(
+        app, parts.database, site.url, delay_seconds=60, sitemap="skip", robots="ignore"
+    )
+    job_run, running = await start(parts)
+    async with asyncio.timeout(30):
+        while (await work.status_of(app, tenant_id, job_id)).progress.in_flight < 3:  # noqa: ASYNC110 # a row
+            await asyncio.sleep(0.01)
+    async with app.connection() as connection:
+        assert await controls.pause(connection, tenant_id, job_id) == "pausing"
+    job_run.look_now()
+    async with asyncio.timeout(10):
+        await running
+
+    job = await work.status_of(app, tenant_id, job_id)
+    assert (job.state, job.progress.succeeded, job.progress.queued) == ("paused", 1, 3)
+    assert site.paths == ["/"]

@@ -40,7 +40,10 @@ class Crawl:
         *,
         concurrency: int,
         stop: asyncio.Event,
+        begin_no_more: Callable[[], None] = lambda: None,
     ) -> None:
+        """`begin_no_more` is called at a stop: it cancels the tasks whose request has not begun."""
+        self._begin_no_more = begin_no_more
         self._frontier = frontier
         self._sink = sink
         self._visit = visit
@@ -63,10 +66,11 @@ class Crawl:
         try:
             await self._until_done_or(stopping, fetching)
             if self._stop.is_set() and (seconds := grace_seconds()) > 0:
+                self._begin_no_more()
                 self.look_again()
                 await _all_or(cut, fetching, seconds)
             for fetcher in fetching:
-                if fetcher.done():
+                if fetcher.done() and not fetcher.cancelled():
                     fetcher.result()
             return self._finished
         finally:

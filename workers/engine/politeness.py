@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
 
 import msgspec
 
@@ -80,17 +80,36 @@ class Pacing:
         self._delay_seconds = delay_seconds
         self._is_unpaced = is_unpaced
         self._own_turn: dict[str, float] = {}
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """No request begins any more: who waits for a turn is cancelled, and who comes for one."""
+        self._is_closed = True
+        for task in self._waiting:
+            task.cancel()
 
     @asynccontextmanager
     async def turn(self, target: Target) -> AsyncGenerator[None]:
+        if self._is_closed:
+            raise asyncio.CancelledError
+        async with AsyncExitStack() as held:
+            task = asyncio.current_task()
+            assert task is not None, "a turn is taken in a task"
+            self._waiting.add(task)
+            try:
+                await self._take_turn(target, held)
+            finally:
+                self._waiting.discard(task)
+            yield
+
+    async def _take_turn(self, target: Target, held: AsyncExitStack) -> None:
         if self._share is not None:
             await self._gate.wait(self._share.key, self._share.pace)
         await self._keep_own_delay(host_key(target))
-        if self._is_unpaced(target):
-            yield
-            return
-        async with self._gate.turn(host_key(target), await self._pace(target)):
-            yield
+        if not self._is_unpaced(target):
+            turn = self._gate.turn(host_key(target), await self._pace(target))
+            await held.enter_async_context(turn)
 
     async def wait(self, target: Target) -> None:
         await self._keep_own_delay(host_key(target))
