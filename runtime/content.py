@@ -21,19 +21,18 @@ class ContentStore:
     def __init__(self, place: str) -> None:
         """`place` is a folder's path, or a URL with a scheme that obstore knows."""
         self.place = place
-        self._marker: Path | None = None
-        if "://" in place:
+        self._is_folder = "://" not in place
+        if not self._is_folder:
             self._store: ObjectStore = from_url(place)
             return
         self._store = LocalStore(Path(place), mkdir=True)
-        self._marker = Path(place) / MARKER
         # A gateway may have to do with reading: those that write have made it then.
         with contextlib.suppress(OSError):
-            self._marker.touch()
+            (Path(place) / MARKER).touch()
 
     async def put(self, name: str, segment: bytes) -> None:
         """Writes a segment whole; raises Unavailable when the store does not take it."""
-        self._must_be_there()
+        await self._must_be_there()
         try:
             await obstore.put_async(self._store, name, segment)
         except (BaseError, OSError) as error:
@@ -44,7 +43,7 @@ class ContentStore:
         try:
             part = await obstore.get_range_async(self._store, name, start=offset, length=length)
         except FileNotFoundError:
-            self._must_be_there()
+            await self._must_be_there()
             return None
         except (BaseError, OSError) as error:
             raise Unavailable("the content store does not answer") from error
@@ -52,7 +51,7 @@ class ContentStore:
 
     async def delete_under(self, prefix: str) -> int:
         """Deletes every segment below a prefix; how many there were. Repeating it is harmless."""
-        self._must_be_there()
+        await self._must_be_there()
         deleted = 0
         try:
             async for batch in obstore.list(self._store, prefix=prefix):
@@ -67,7 +66,7 @@ class ContentStore:
 
     async def names_under(self, prefix: str) -> list[str]:
         """The names of the segments below a prefix."""
-        self._must_be_there()
+        await self._must_be_there()
         try:
             return [
                 item["path"]
@@ -77,10 +76,14 @@ class ContentStore:
         except (BaseError, OSError) as error:
             raise Unavailable("the content store does not answer") from error
 
-    def _must_be_there(self) -> None:
+    async def _must_be_there(self) -> None:
         """A folder that is not mounted is empty: nobody may take that for content that is gone."""
-        if self._marker is not None and not self._marker.exists():
-            raise Unavailable("the content store's folder is not there")
+        if not self._is_folder:
+            return
+        try:
+            await obstore.head_async(self._store, MARKER)
+        except (BaseError, OSError) as error:
+            raise Unavailable("the content store's folder is not there") from error
 
 
 def compress(data: bytes) -> bytes:

@@ -75,7 +75,7 @@ class Runner:
         except Unavailable as error:
             log.warning("claim_postponed", why=str(error))
             return False
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, KeyError):
             # Submitted by newer code, of which a worker will claim it when this lease is over.
             log.exception("job_not_understood")
             return False

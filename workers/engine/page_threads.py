@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -27,5 +26,16 @@ class PageThreads:
 
     async def run(self, call: Callable[[], T], *, page_bytes: int) -> T:
         """What the call returns or raises; a caller who is cut off does not stop the thread."""
-        async with self._large if page_bytes > LARGE_BYTES else nullcontext():
-            return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        loop = asyncio.get_running_loop()
+        if page_bytes <= LARGE_BYTES:
+            return await loop.run_in_executor(self._executor, call)
+        await self._large.acquire()
+        work = loop.run_in_executor(self._executor, call)
+        work.add_done_callback(self._next_large)
+        return await asyncio.shield(work)
+
+    def _next_large(self, done: "asyncio.Future[Any]") -> None:
+        """Only now: a thread whose caller was cut off has held its memory until here."""
+        self._large.release()
+        if not done.cancelled():
+            done.exception()  # nobody may be left to take it
